@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::metrics::{Metrics, OpenConnection, ProtocolKind};
 use crate::places::{Places, TakenPlace};
+use crate::roster::{Listed, Roster};
 use crate::visitor::{Address, Visitor};
 
 /// How long to wait after a failed accept.
@@ -51,6 +52,7 @@ pub(crate) async fn bind(addr: SocketAddr) -> Result<TcpListener, StartError> {
 #[derive(Clone)]
 pub(crate) struct Acceptor {
     pub(crate) places: Places,
+    pub(crate) roster: Roster,
     pub(crate) metrics: Arc<Metrics>,
     /// True = connections finish their current requests and close.
     pub(crate) stopping: watch::Receiver<bool>,
@@ -64,6 +66,8 @@ pub(crate) struct Acceptor {
 pub(crate) struct Permit {
     #[expect(dead_code, reason = "its drop lets another connection in")]
     place: TakenPlace,
+    #[expect(dead_code, reason = "its drop takes it out of the list")]
+    listed: Listed,
     #[expect(dead_code, reason = "its drop is counted")]
     connected: OpenConnection,
     #[expect(dead_code, reason = "its drop lets a stopping server end")]
@@ -171,7 +175,8 @@ impl Acceptor {
             return None;
         };
         let connected = self.metrics.connect(kind);
-        Some((Permit { place, connected, alive: self.alive.clone() }, visitor))
+        let listed = self.roster.enter(Arc::clone(&visitor));
+        Some((Permit { place, listed, connected, alive: self.alive.clone() }, visitor))
     }
 
     /// Resolves when connections must close at once.

@@ -12,13 +12,16 @@
 // Time is an argument: a file that reads a clock allows this lint and says why.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod about;
 mod acceptor;
 pub mod access;
+mod audit;
 mod backup;
 mod beanstalk;
 mod budget;
 mod client;
 mod events;
+mod forecasts;
 mod guests;
 mod holder;
 mod http;
@@ -27,19 +30,24 @@ pub mod limits;
 mod metrics;
 mod pipeline;
 mod places;
+mod pulse;
 pub mod push;
+mod ranking;
 mod reloads;
 mod resp;
+mod roster;
 mod scan;
 mod server;
 mod shares;
 mod stop;
 mod test_clock;
 mod tls;
+mod ui;
 pub mod units;
 mod visitor;
 mod walk;
 
+pub use about::{About, AboutOption};
 pub use acceptor::StartError;
 pub use backup::{Backup, MakeBackup};
 pub use beanstalk::{BeanstalkAddr, BeanstalkOptions, Drain};
@@ -49,3 +57,4 @@ pub use reloads::{Reloaded, Reloads};
 pub use server::{Options, Server};
 pub use test_clock::TestClock;
 pub use tls::{Tls, TlsError, TlsFiles};
+pub use ui::{UiColor, UiMode, UiName, UiOptions};

@@ -22,10 +22,32 @@ pub const JSON_DEPTH_MAX: usize = 64;
 pub const ANSWERS_BYTES_MAX: usize = 48 << 20;
 /// Pages of jobs or topics that are made at the same time; others wait.
 pub const PAGES_MAX: usize = 1;
+/// Ids of one request about many jobs.
+pub const IDS_MAX: usize = 1_000;
 /// Jobs that one request with a filter looks at; the next one goes on by its cursor.
 pub const SCAN_JOBS_MAX: u64 = 10_000;
 /// Bytes of these jobs; the page that exceeds them is the last.
 pub const SCAN_BYTES_MAX: u64 = 64 << 20;
+/// Groups of dead jobs in one response; the jobs of smaller ones are only counted.
+pub const ERROR_GROUPS_MAX: usize = 200;
+/// Topics of one forecast.
+pub const FORECAST_TOPICS_MAX: usize = 20;
+/// How long a forecast answers other requests for the same.
+pub const FORECAST_KEPT_MS: u64 = 5_000;
+/// Forecasts that are kept.
+pub const FORECASTS_KEPT_MAX: usize = 200;
+/// Topics of a page that is sorted by counts.
+pub const RANKED_MAX: usize = 100;
+/// Topics that one pass of the survey for sorted pages looks at; the next one goes on.
+pub const RANKING_PASS_TOPICS: usize = 10_000;
+/// Time after which a pass ends.
+pub const RANKING_PASS_MS_MAX: u64 = 200;
+/// Time between two passes.
+pub const RANKING_PASS_MS: u64 = 2_000;
+/// Topics whose figures the survey keeps.
+pub const RANKING_TOPICS_MAX: usize = 100_000;
+/// The survey ends when nobody asked for so long.
+pub const RANKING_IDLE_MS: u64 = 30_000;
 /// Time for a request's line and headers, from their first byte on.
 pub const HTTP_HEAD_MS_MAX: u64 = 10_000;
 /// Idle time between requests; before the first one, `HTTP_HEAD_MS_MAX`.
@@ -70,6 +92,28 @@ pub const REFUSALS_LOG_MS: u64 = 60_000;
 pub const EVENTS_KEPT: usize = 16_384;
 /// The largest number of event streams; one token or address alone has half of them.
 pub const EVENT_STREAMS_MAX: usize = 200;
+/// The largest number of pulse streams; one token or address alone has half of them.
+pub const PULSE_STREAMS_MAX: usize = 100;
+/// Topics that one reader of the pulse may ask for.
+pub const PULSE_TOPICS_MAX: usize = 50;
+/// Topics that all readers ask for which a beat looks at; the others take turns.
+pub const PULSE_FIGURES_MAX: usize = 200;
+/// Topics that a beat looks at to find what is wrong; the next one goes on.
+pub const PULSE_WALK_TOPICS_MAX: usize = 1_000;
+/// Time after which a beat looks at no more.
+pub const PULSE_WALK_MS_MAX: u64 = 20;
+/// Verdicts in a beat, the worst.
+pub const PULSE_VERDICTS_MAX: usize = 20;
+/// Topics with a history of their own.
+pub const HISTORY_TOPICS_MAX: usize = 200;
+/// Changes by operators that are kept.
+pub const AUDIT_ENTRIES_MAX: usize = 1_000;
+/// Bytes of a path that are kept of such a change.
+pub const AUDIT_TARGET_BYTES_MAX: usize = 300;
+/// Bytes of all files of the web console.
+pub const UI_BYTES_MAX: usize = 300 << 10;
+/// Characters in the name that the console shows for this installation.
+pub const UI_NAME_CHARS_MAX: usize = 40;
 /// Topics with series of their own in the metrics; the others are added up.
 pub const METRICS_TOPICS_MAX: usize = 200;
 /// Topics that one page of metrics looks at to find those to be shown; the next page goes on.
@@ -140,6 +184,10 @@ pub const PUSH_LEASE_MS: u64 = 15_000;
 pub const PUSH_CONCURRENCY_DEFAULT: usize = 16;
 /// The most pushes of a topic at a time.
 pub const PUSH_CONCURRENCY_MAX: usize = 1_000;
+/// How long an old secret may sign after it was replaced.
+pub const PUSH_KEEP_MS_MAX: u64 = 30 * 24 * 3_600 * 1_000;
+/// How often a change of a push is tried that others get ahead of.
+pub const PUSH_TRIES_MAX: usize = 8;
 /// Statuses that kill a job of a topic.
 pub const PUSH_FATAL_MAX: usize = 100;
 /// Pushes of all topics at a time, unless given; a topic has its share.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::State;
 use dormouse_core::limits::{ERROR_BYTES_MAX, KEY_BYTES_MAX, TTL_MS_MAX};
-use dormouse_core::op::{JobView, List, Page, check};
+use dormouse_core::op::{JobView, List, ListRange, Page, check};
 use dormouse_core::topic::TopicName;
 
 use crate::client::BackendClient;
@@ -64,6 +64,8 @@ pub(crate) struct Scan {
     looked: u64,
     bytes: u64,
     is_over: bool,
+    /// The last page had more jobs that fit than were wanted: it is read again, shorter.
+    is_again: bool,
 }
 
 impl Scan {
@@ -73,8 +75,14 @@ impl Scan {
         cursor: Option<String>,
         filter: JobFilter,
     ) -> Scan {
-        let list = List { topic, state, cursor, limit: PAGE_JOBS };
-        Scan { list, filter, looked: 0, bytes: 0, is_over: false }
+        let list = List { topic, state, cursor, limit: PAGE_JOBS, range: ListRange::default() };
+        Scan { list, filter, looked: 0, bytes: 0, is_over: false, is_again: false }
+    }
+
+    /// Only jobs within this range, in its order.
+    pub(crate) fn within(mut self, range: ListRange) -> Scan {
+        self.list.range = range;
+        self
     }
 
     /// Whether it may look at more.
@@ -88,24 +96,35 @@ impl Scan {
         client: &BackendClient,
         max: usize,
     ) -> Result<Vec<JobView>, Error> {
-        let mut page = self.read(client, PAGE_JOBS).await?;
-        if let Some(limit) = self.jobs_up_to(&page, max) {
-            // More fit than are wanted. A cursor stands behind a page, so this one ends earlier.
-            page = self.read(client, limit).await?;
-            if self.jobs_up_to(&page, max).is_some() {
-                // Jobs were moved between the two; so few as are wanted cannot be too many.
-                page = self.read(client, max.max(1)).await?;
+        loop {
+            let page = client.call(self.portion()).await?;
+            if let Some(jobs) = self.take(page, max) {
+                return Ok(jobs);
             }
         }
+    }
+
+    /// The page to read next.
+    pub(crate) fn portion(&self) -> List {
+        self.list.clone()
+    }
+
+    /// Takes that page; gives the jobs that fit, at most `max`, or nothing if it has to be read
+    /// again.
+    pub(crate) fn take(&mut self, page: Page, max: usize) -> Option<Vec<JobView>> {
+        if let Some(limit) = self.jobs_up_to(&page, max) {
+            // More fit than are wanted. A cursor stands behind a page, so it has to end earlier.
+            // If jobs were moved between two reads, so few as are wanted cannot be too many.
+            self.list.limit = if self.is_again { max.max(1) } else { limit };
+            self.is_again = true;
+            return None;
+        }
+        (self.is_again, self.list.limit) = (false, PAGE_JOBS);
         self.looked += page.jobs.len() as u64;
         self.bytes += page.jobs.iter().map(|view| u64::from(view.job.progress.bytes)).sum::<u64>();
         self.is_over = page.cursor.is_none();
         self.list.cursor = page.cursor;
-        Ok(page.jobs.into_iter().filter(|view| self.filter.fits(view)).collect())
-    }
-
-    async fn read(&self, client: &BackendClient, limit: usize) -> Result<Page, Error> {
-        client.call(List { limit, ..self.list.clone() }).await
+        Some(page.jobs.into_iter().filter(|view| self.filter.fits(view)).collect())
     }
 
     /// Of a page with more than `max` jobs that fit, the number of jobs up to the last wanted one.

@@ -1,7 +1,7 @@
 //! A running server: its addresses, and how it stops.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use crate::limits::{CONNECTIONS_MAX_DEFAULT, TTR_MS_MAX_DEFAULT};
@@ -9,18 +9,21 @@ use dormouse_core::backend::Backend;
 use dormouse_core::topic::TopicName;
 use tokio::sync::{mpsc, watch};
 
+use crate::about::About;
 use crate::acceptor::{Acceptor, StartError, bind};
 use crate::access::Access;
 use crate::backup::MakeBackup;
 use crate::beanstalk::{self, BeanstalkOptions};
 use crate::client::{BackendClient, ReplyObserver};
-use crate::http::{self, App, HostGuard, HttpServer};
+use crate::http::{self, App, HostGuard, HttpServer, PushSlot};
 use crate::metrics::{Metrics, ProtocolKind};
 use crate::pipeline::{PipelineContext, PipelineThread};
 use crate::places::Places;
 use crate::push::{CaFileError, PushHandle, PushOptions, Supervisor};
 use crate::resp;
+use crate::roster::Roster;
 use crate::test_clock::TestClock;
+use crate::ui::UiOptions;
 
 /// How long a stop waits for leases to go back to a store that is busy.
 const GIVE_BACK_MAX: Duration = Duration::from_secs(1);
@@ -50,6 +53,10 @@ pub struct Options {
     pub backup: Option<Box<MakeBackup>>,
     /// Moves the backend's clock; `None` if it follows real time.
     pub test_clock: Option<Box<TestClock>>,
+    /// What the server tells about itself.
+    pub about: About,
+    /// The web console, which HTTP serves.
+    pub ui: UiOptions,
     /// The certificate of HTTPS; `None` = plain HTTP.
     pub tls: Option<crate::Tls>,
     /// The certificate of RESP over TLS (`rediss://`); `None` = plain RESP.
@@ -70,6 +77,8 @@ impl Default for Options {
             connections_max: CONNECTIONS_MAX_DEFAULT,
             backup: None,
             test_clock: None,
+            about: About::default(),
+            ui: UiOptions::default(),
             tls: None,
             resp_tls: None,
         }
@@ -152,6 +161,8 @@ pub struct Server {
     http: Option<SocketAddr>,
     metrics: Arc<Metrics>,
     push: Option<Supervisor>,
+    /// Where the routes find it.
+    push_slot: PushSlot,
     stopping: watch::Sender<bool>,
     aborting: watch::Sender<bool>,
     /// Closed when the last connection has ended.
@@ -164,13 +175,14 @@ impl Server {
         let (stopping, stops) = watch::channel(false);
         let (aborting, aborts) = watch::channel(false);
         let (alive, ended) = mpsc::channel(1);
-        let places = options.places();
+        let (places, roster) = (options.places(), Roster::default());
         options.access.limit_ttr(options.ttr_max);
         let metrics = Metrics::new(&resp::NAMES, options.metrics_topics, options.reloads.clone());
         let metrics = Arc::new(metrics);
         let observer = Arc::clone(&metrics) as Arc<dyn ReplyObserver>;
         let acceptor = Acceptor {
             places,
+            roster: roster.clone(),
             metrics: Arc::clone(&metrics),
             stopping: stops.clone(),
             aborting: aborts,
@@ -189,19 +201,25 @@ impl Server {
         let client = BackendClient::new(backend, observer, stops);
         let (kept, kept_metrics) = (client.clone(), Arc::clone(&metrics));
         let backup = options.backup.map(Arc::from);
-        let mut http = None;
+        let (mut http, push_slot) = (None, PushSlot::default());
         if let Some(addr) = options.http {
             let listener = bind(addr).await?;
             let bound = listener.local_addr().unwrap_or(addr);
             let guard = HostGuard::new(options.access.clone(), &options.hosts, bound);
             let app = App::new(client, options.access, metrics, backup, guard);
-            let app = app.with_tls(options.tls).with_test_clock(options.test_clock);
+            let app = app
+                .with_tls(options.tls)
+                .with_test_clock(options.test_clock)
+                .with_ui(options.ui, options.about)
+                .with_push(Arc::clone(&push_slot));
+            let app = app.with_roster(roster);
             let server = HttpServer { router: http::router(app.clone()), app, acceptor };
             tokio::spawn(server.run(listener));
             http = Some(bound);
         }
         let (client, metrics) = (kept, kept_metrics);
-        Ok(Server { client, pipelined, http, metrics, push: None, stopping, aborting, ended })
+        let push = None;
+        Ok(Server { client, pipelined, http, metrics, push, push_slot, stopping, aborting, ended })
     }
 
     /// Delivers the jobs of topics to URLs, from now on until the server stops. The server itself
@@ -210,7 +228,9 @@ impl Server {
         let own = [self.http_addr(), self.resp_addr(), self.beanstalk_addr()];
         let own = own.into_iter().flatten().collect();
         let push = Supervisor::start(self.client.clone(), self.metrics.push(), own, options)?;
-        Ok(self.push.insert(push).handle())
+        let handle = self.push.insert(push).handle();
+        *self.push_slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.clone());
+        Ok(handle)
     }
 
     /// The bound address of HTTP.

@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 
 use crate::metrics::ProtocolKind;
 use crate::shares::Portion;
+use crate::units::wall_ms;
 
 /// Where a client comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,10 +51,20 @@ pub(crate) enum Claimant {
     Address(Address),
 }
 
+/// Who sent a request: the name of the token, if there is one, and whether it is an operator's.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LastCaller {
+    pub(crate) token: Option<Arc<str>>,
+    pub(crate) is_operator: bool,
+}
+
 /// A client whose connection was accepted.
 pub(crate) struct Visitor {
     pub(crate) address: Address,
     pub(crate) protocol: ProtocolKind,
+    /// When it came, ms since 1970.
+    pub(crate) since: u64,
+    caller: Mutex<LastCaller>,
     /// Its place among the guests, until it presents a good token.
     guest: Mutex<Option<Portion<Address>>>,
     dismissal: Notify,
@@ -66,7 +77,24 @@ impl Visitor {
         protocol: ProtocolKind,
         guest: Option<Portion<Address>>,
     ) -> Visitor {
-        Visitor { address, protocol, guest: Mutex::new(guest), dismissal: Notify::new() }
+        Visitor {
+            address,
+            protocol,
+            since: wall_ms(),
+            caller: Mutex::default(),
+            guest: Mutex::new(guest),
+            dismissal: Notify::new(),
+        }
+    }
+
+    /// Who sent the last request.
+    pub(crate) fn caller(&self) -> LastCaller {
+        self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes who sends a request.
+    pub(crate) fn note_caller(&self, caller: LastCaller) {
+        *self.caller.lock().unwrap_or_else(PoisonError::into_inner) = caller;
     }
 
     /// Whether it needs a token and has presented none yet.

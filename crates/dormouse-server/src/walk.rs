@@ -16,6 +16,8 @@ pub(crate) const PORTION: usize = 25;
 pub(crate) struct Walk {
     after: Option<TopicName>,
     limit: usize,
+    /// Only names that begin so.
+    prefix: String,
     page: TopicsPage,
     is_over: bool,
 }
@@ -26,7 +28,14 @@ impl Walk {
         wanted.check()?;
         let Topics { after, limit } = wanted;
         let page = TopicsPage { topics: Vec::new(), more: false };
-        Ok(Walk { after, limit, page, is_over: false })
+        Ok(Walk { after, limit, prefix: String::new(), page, is_over: false })
+    }
+
+    /// Only topics whose names begin so: a seek in the order of names.
+    pub(crate) fn with_prefix(self, prefix: String) -> Walk {
+        let after = self.after.filter(|after| after.as_str() >= prefix.as_str());
+        let after = after.or_else(|| before(&prefix));
+        Walk { after, prefix, ..self }
     }
 
     /// The next portion to request; `None` = the page is complete.
@@ -36,6 +45,10 @@ impl Walk {
         }
         let place = self.after.as_ref().map_or("", TopicName::as_str);
         let next = grant.skip_to(Verb::List, place)?;
+        if next > self.prefix.as_str() && !next.starts_with(&self.prefix) {
+            // All names with the prefix come before this one.
+            return None;
+        }
         if next != place {
             self.after = before(next);
         }
@@ -49,6 +62,10 @@ impl Walk {
         self.after = portion.topics.last().map(|(name, _)| name.clone());
         self.is_over = !portion.more || self.after.is_none();
         for topic in portion.topics {
+            if !topic.0.as_str().starts_with(&self.prefix) {
+                self.is_over = true;
+                return;
+            }
             if !grant.allows(Verb::List, topic.0.as_str()) {
                 continue;
             }

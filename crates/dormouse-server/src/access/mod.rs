@@ -23,7 +23,7 @@ use tokio::sync::watch;
 
 use crate::holder::Holder;
 use crate::limits::TTR_MS_MAX_DEFAULT;
-use crate::visitor::Visitor;
+use crate::visitor::{LastCaller, Visitor};
 
 pub(crate) use jobs::{NO_JOB, mask_absent};
 use refusals::Refusals;
@@ -325,9 +325,20 @@ impl Grant {
         &self.inner.name
     }
 
+    /// Its scopes as they were written.
+    pub(crate) fn scopes(&self) -> Vec<String> {
+        self.inner.scopes.iter().map(Scope::to_string).collect()
+    }
+
     /// The name of the token, if there is one.
     pub(crate) fn token_name(&self) -> Option<Arc<str>> {
         self.inner.hash.map(|_| Arc::clone(&self.inner.name))
+    }
+
+    /// Who this is, for the list of connections and the audit.
+    pub(crate) fn caller(&self) -> LastCaller {
+        let is_operator = self.may_somewhere(Verb::SetTopic);
+        LastCaller { token: self.token_name(), is_operator }
     }
 
     /// Whether the verb is allowed on this topic (for `Lock` and `BreakLock`: with the lock of this

@@ -30,6 +30,8 @@ const OPERATOR: Verbs = VIEWER.with(Verbs::of(&[
     Verb::Reschedule,
     Verb::Schedule,
     Verb::BreakLock,
+    Verb::Inspect,
+    Verb::Push,
 ]));
 
 /// Names for the verbs that one kind of caller needs.

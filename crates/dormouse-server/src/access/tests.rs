@@ -16,10 +16,11 @@ const PRODUCER: &str = "put get cancel reschedule schedule";
 const CONSUMER: &str = "reserve ack nack release extend kill get";
 const VIEWER: &str = "get list stats forecast events metrics";
 const OPERATOR: &str = "get list stats forecast events metrics \
-    set_topic pause resume purge revive kick kill cancel reschedule schedule break_lock";
+    set_topic pause resume purge revive kick kill cancel reschedule schedule break_lock \
+    push inspect";
 const ADMIN: &str = "put reserve ack nack release extend kill cancel reschedule get list stats \
     forecast set_topic pause resume purge revive kick lock break_lock events metrics backup \
-    advance schedule";
+    advance schedule push inspect";
 
 #[test]
 fn every_verb_on_every_kind_of_scope() {

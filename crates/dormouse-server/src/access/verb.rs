@@ -52,10 +52,14 @@ pub enum Verb {
     BreakLock,
     /// Define, change, run and remove schedules.
     Schedule,
+    /// Say where the jobs of a topic are pushed to, and with which secret.
+    Push,
     /// Follow the events.
     Events,
     /// Read the server's metrics.
     Metrics,
+    /// See the server's configuration, connections and audit.
+    Inspect,
     /// Make a backup on the server.
     Backup,
     /// Move the clock of a server for tests.
@@ -64,7 +68,7 @@ pub enum Verb {
 
 impl Verb {
     /// Every verb, in the order of the enum.
-    pub const ALL: [Verb; 26] = [
+    pub const ALL: [Verb; 28] = [
         Verb::Put,
         Verb::Reserve,
         Verb::Ack,
@@ -87,11 +91,47 @@ impl Verb {
         Verb::Lock,
         Verb::BreakLock,
         Verb::Schedule,
+        Verb::Push,
         Verb::Events,
         Verb::Metrics,
+        Verb::Inspect,
         Verb::Backup,
         Verb::Advance,
     ];
+
+    /// Whether it changes nothing.
+    pub(crate) fn is_read(self) -> bool {
+        match self {
+            Verb::Get
+            | Verb::List
+            | Verb::Stats
+            | Verb::Forecast
+            | Verb::Events
+            | Verb::Metrics
+            | Verb::Inspect => true,
+            Verb::Put
+            | Verb::Reserve
+            | Verb::Ack
+            | Verb::Nack
+            | Verb::Release
+            | Verb::Extend
+            | Verb::Kill
+            | Verb::Cancel
+            | Verb::Reschedule
+            | Verb::SetTopic
+            | Verb::Pause
+            | Verb::Resume
+            | Verb::Purge
+            | Verb::Revive
+            | Verb::Kick
+            | Verb::Lock
+            | Verb::BreakLock
+            | Verb::Schedule
+            | Verb::Push
+            | Verb::Backup
+            | Verb::Advance => false,
+        }
+    }
 
     /// The verb's word in a scope.
     pub fn as_str(self) -> &'static str {
@@ -118,8 +158,10 @@ impl Verb {
             Verb::Lock => "lock",
             Verb::BreakLock => "break_lock",
             Verb::Schedule => "schedule",
+            Verb::Push => "push",
             Verb::Events => "events",
             Verb::Metrics => "metrics",
+            Verb::Inspect => "inspect",
             Verb::Backup => "backup",
             Verb::Advance => "advance",
         }

@@ -6,6 +6,7 @@
 mod batch;
 mod custody;
 mod drive;
+mod figures;
 
 use std::sync::Arc;
 use std::task::Waker;

@@ -1,11 +1,14 @@
 //! The stream of one client: server-sent events as text, a piece at a time.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::Write;
 use std::str::FromStr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use dormouse_core::event::Event;
 use dormouse_core::schedule::ScheduleName;
@@ -22,7 +25,8 @@ use crate::units::At;
 const KEEPALIVE: Duration = Duration::from_secs(15);
 /// How long a client should wait before it reconnects.
 const RETRY_MS: u64 = 2_000;
-/// The largest number of events in one piece; their text has at most 64 KiB.
+/// The largest number of events in one piece; their text has at most 64 KiB, without keys and
+/// errors.
 const PIECE_EVENTS: usize = 128;
 
 /// `<ring>-<number>`: the last event that a client has seen.
@@ -174,7 +178,8 @@ impl Feed {
         for event in &batch.events {
             self.seen += 1;
             if self.filter.passes(&event.topic) {
-                write_event(&mut text, &id_line(ring, self.seen), event);
+                let may_read = self.filter.grant.allows(Verb::Get, event.topic.as_str());
+                write_event(&mut text, &id_line(ring, self.seen), event, may_read);
             }
         }
         text
@@ -199,9 +204,21 @@ struct EventOut<'a> {
     attempt: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     schedule: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    /// Of a key that is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_base64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Cow<'a, str>>,
 }
 
-fn write_event(text: &mut Vec<u8>, id: &str, event: &Event) {
+/// `may_read`: the caller may read the job, and so its key and its error.
+fn write_event(text: &mut Vec<u8>, id: &str, event: &Event, may_read: bool) {
+    let (key_bytes, error) = (event.key.as_ref(), event.error.as_ref());
+    let (key_bytes, error) = if may_read { (key_bytes, error) } else { (None, None) };
+    let key = key_bytes.map(|key| std::str::from_utf8(key));
+    let is_binary = matches!(key, Some(Err(_)));
     let out = EventOut {
         topic: event.topic.as_str(),
         id: event.id.map(|id| id.to_string()),
@@ -209,6 +226,9 @@ fn write_event(text: &mut Vec<u8>, id: &str, event: &Event) {
         due_at: event.due_at.map(At),
         attempt: event.id.map(|_| event.attempt),
         schedule: event.schedule.as_ref().map(ScheduleName::as_str),
+        key: key.and_then(Result::ok),
+        key_base64: key_bytes.filter(|_| is_binary).map(|key| STANDARD.encode(key)),
+        error: error.map(|error| String::from_utf8_lossy(error)),
     };
     // Writing into memory does not fail, and the data has no failing serialisers.
     let _ = write!(text, "{id}event: {}\ndata: ", event.kind.as_str());

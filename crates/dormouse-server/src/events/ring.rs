@@ -98,6 +98,8 @@ pub(super) mod tests {
             due_at: None,
             attempt: 0,
             schedule: None,
+            key: None,
+            error: None,
         };
         ring.observe(&mut (first..first + count).map(event).collect());
     }

@@ -17,7 +17,7 @@ use utoipa::{IntoResponses, PartialSchema, ToSchema};
 
 use super::form::PutResults;
 use super::problem::ProblemOut;
-use super::route::{EndedResults, routes_with_api};
+use super::route::{ChangedResults, EndedResults, FoundResults, routes_with_api};
 
 const PROBLEM: &str = "application/problem+json";
 const BEARER: &str = "bearer";
@@ -33,6 +33,7 @@ const TAGS: &[(&str, &str)] = &[
     ("topics", "The counts, settings and jobs of topics"),
     ("locks", "Named locks that expire; every grant has a greater fence"),
     ("schedules", "Rules that put a job at each of their ticks"),
+    ("push", "Where the server delivers the jobs of topics"),
     ("server", "The server itself"),
 ];
 
@@ -109,6 +110,22 @@ problems! {
         "422": "Beyond a limit",
         "503": "Busy, or stopping; try again",
         "504": "It may or may not have happened",
+    }
+    /// Problems of calls that change jobs by their ids, likewise.
+    IdsProblems or ChangedResults {
+        "404": "No such job",
+        "409": "The state of the job forbids this",
+        "422": "Beyond a limit",
+        "503": "Busy, or stopping; try again",
+        "504": "It may or may not have happened",
+    }
+    /// Problems of the call that reads jobs by their ids, likewise.
+    FoundProblems or FoundResults<'static> {
+        "404": "No such job",
+        "413": "Beyond the size limit; request less at once",
+        "422": "Beyond a limit",
+        "503": "Busy, or stopping; try again",
+        "504": "The store did not reply in time",
     }
     /// Problems of ack, likewise; with `put` it can meet those of a put.
     AckProblems or EndedResults {

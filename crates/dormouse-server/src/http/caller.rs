@@ -15,7 +15,7 @@ use super::App;
 use super::problem::Problem;
 use crate::access::{Grant, Verb};
 use crate::client::{BatchReplies, PendingBatch, unnumbered};
-use crate::visitor::{Address, Claimant, Visitor};
+use crate::visitor::{Address, Claimant, LastCaller, Visitor};
 
 /// A caller with a known token, or any caller where no token is configured.
 #[derive(Clone)]
@@ -36,7 +36,10 @@ impl FromRequestParts<App> for Caller {
         let visitor = parts.extensions.get::<Arc<Visitor>>();
         match app.access.grant(bearer) {
             Ok(grant) => {
-                visitor.inspect(|visitor| visitor.welcome());
+                visitor.inspect(|visitor| {
+                    visitor.welcome();
+                    visitor.note_caller(grant.caller());
+                });
                 let here = Claimant::Address(Address::Local);
                 let claimant = visitor.map_or(here, |visitor| visitor.claimant(grant.token_name()));
                 let caller = Caller { grant, claimant };
@@ -45,6 +48,7 @@ impl FromRequestParts<App> for Caller {
                 Ok(caller)
             }
             Err(error) => {
+                visitor.inspect(|visitor| visitor.note_caller(LastCaller::default()));
                 // A wrong token, not a missing one.
                 if let (Some(_), Some(visitor)) = (bearer, visitor) {
                     tokio::time::sleep(app.access.refused(visitor)).await;
@@ -173,10 +177,13 @@ impl Caller {
                 if absent.is_empty() {
                     return Ok(());
                 }
-                Err(Error::not_found(format!(
-                    "job {id} does not exist: it is done, or was never put"
-                )))
+                Err(absent_job(*id))
             }
         }
     }
+}
+
+/// The answer about a job that does not exist for a caller.
+pub(super) fn absent_job(id: JobId) -> Error {
+    Error::not_found(format!("job {id} does not exist: it is done, or was never put"))
 }

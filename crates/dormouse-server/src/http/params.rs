@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use crate::limits::HTTP_PARAMS_MAX;
 use axum::extract::FromRequestParts;
+use dormouse_core::error::Error;
+use dormouse_core::limits::PAGE_MAX;
 use hyper::http::request::Parts;
 
 use super::problem::Problem;
@@ -25,6 +27,14 @@ impl<S: Sync> FromRequestParts<S> for Params {
 
 impl Params {
     pub(crate) fn parse(query: &str) -> Result<Params, Problem> {
+        Params::parse_with_list(query, None)
+    }
+
+    /// The same, where one parameter may be given several times.
+    pub(crate) fn parse_with_list(
+        query: &str,
+        repeated: Option<&'static str>,
+    ) -> Result<Params, Problem> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             if pairs.len() == HTTP_PARAMS_MAX {
@@ -34,7 +44,8 @@ impl Params {
             }
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decode(name)?, decode(value)?);
-            if pairs.iter().any(|(known, _)| *known == name) {
+            let is_list = repeated == Some(name.as_str());
+            if !is_list && pairs.iter().any(|(known, _)| *known == name) {
                 return Err(Problem::malformed(format!("{name} is given twice; give it once")));
             }
             pairs.push((name, value));
@@ -47,6 +58,13 @@ impl Params {
         self.asked.push(name);
         let at = self.pairs.iter().position(|(known, _)| known == name)?;
         Some(self.pairs.swap_remove(at).1)
+    }
+
+    /// All values of a parameter that may be given several times, in order.
+    pub(crate) fn list(&mut self, name: &'static str) -> Vec<String> {
+        self.asked.push(name);
+        let given = self.pairs.extract_if(.., |(known, _)| known == name);
+        given.map(|(_, value)| value).collect()
     }
 
     /// All parameters with this prefix, which is removed.
@@ -92,6 +110,16 @@ impl Params {
         parse_span(&text)
             .map(Some)
             .map_err(|reason| Problem::malformed(format!("{name}: {reason}")))
+    }
+
+    /// The largest number of items in a page.
+    pub(crate) fn limit(&mut self, default: usize) -> Result<usize, Problem> {
+        let limit = self.parsed("limit", "a number")?.unwrap_or(default);
+        if (1..=PAGE_MAX).contains(&limit) {
+            return Ok(limit);
+        }
+        let text = format!("limit is {limit}; give 1 to {PAGE_MAX} and page on by cursor");
+        Err(Error::invalid(text).into())
     }
 
     /// An instant in ms since 1970.

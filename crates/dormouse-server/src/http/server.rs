@@ -22,7 +22,7 @@ use super::peer::Peer;
 use super::problem::Problem;
 use super::response_body::track;
 use super::socket::{ConnState, DeadlineTimer, GuardedSocket};
-use super::{App, head};
+use super::{App, browser, head};
 use crate::acceptor::Acceptor;
 use crate::metrics::ProtocolKind;
 use crate::visitor::Visitor;
@@ -74,7 +74,8 @@ impl HttpServer {
                 let number = conn.begin_serving();
                 let is_head = request.method() == Method::HEAD;
                 let has_body = !request.body().is_end_stream();
-                let response = respond(&app, router, request, conn.head_is_strict()).await;
+                let mut response = respond(&app, router, request, conn.head_is_strict()).await;
+                browser::protect(&mut response);
                 let status = response.status();
                 if has_body && (status.is_client_error() || status.is_server_error()) {
                     conn.leave_unread();
@@ -112,6 +113,14 @@ impl HttpServer {
     }
 }
 
+/// Refuses what a foreign page may have sent, and changes by a console that may only look.
+fn check_browser(app: &App, request: &Request<Incoming>) -> Result<(), Problem> {
+    let (method, headers) = (request.method(), request.headers());
+    app.guard.check(headers)?;
+    browser::check_site(method, request.uri().path(), headers)?;
+    browser::check_ui(app.ui.mode, method, request.uri().path(), headers)
+}
+
 async fn respond(
     app: &App,
     router: Router,
@@ -128,7 +137,7 @@ async fn respond(
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         return response;
     }
-    if let Err(problem) = app.guard.check(request.headers()) {
+    if let Err(problem) = check_browser(app, &request) {
         return refuse(problem);
     }
     match router.oneshot(request.map(Body::new)).await {

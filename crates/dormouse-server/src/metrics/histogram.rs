@@ -48,6 +48,12 @@ impl Histogram {
         self.sum.fetch_add(sum, Relaxed);
     }
 
+    /// The number of values in each bucket, and their sum, in the unit of the values.
+    pub(super) fn raw(&self) -> (Vec<u64>, u64) {
+        let counts = self.counts.iter().map(|count| count.load(Relaxed)).collect();
+        (counts, self.sum.load(Relaxed))
+    }
+
     pub(super) fn counts(&self) -> HistogramCounts {
         let ends = self.bounds.iter().map(|&bound| bound as f64 / self.per_second);
         let ends = ends.chain([f64::INFINITY]);

@@ -33,6 +33,7 @@ use commands::Commands;
 use connections::Connections;
 pub(crate) use connections::ProtocolKind;
 use lateness::Lateness;
+pub(crate) use lateness::LatenessCounts;
 use page::Page;
 use process::Process;
 pub(crate) use push::{PushMeter, PushMeters, PushOutcome};
@@ -151,6 +152,21 @@ impl Metrics {
     /// Counts a RESP command; `verb` is its index in the names, `code` the error, if any.
     pub(crate) fn resp(&self, verb: usize, code: Option<Code>) {
         self.resp.note(verb, code);
+    }
+
+    /// Puts that were refused because a topic or the disk is full.
+    pub(crate) fn puts_full(&self) -> u64 {
+        self.full.load(Relaxed)
+    }
+
+    /// How late jobs of all topics were handed out.
+    pub(crate) fn lateness(&self) -> LatenessCounts {
+        self.lateness.of_all()
+    }
+
+    /// How late jobs of a topic were handed out.
+    pub(crate) fn lateness_of(&self, topic: &TopicName) -> LatenessCounts {
+        self.lateness.of_topic(topic)
     }
 
     /// The meters of pushes.

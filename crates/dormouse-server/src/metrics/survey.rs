@@ -9,15 +9,14 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::limits::{METRICS_SURVEY_MS_MAX, METRICS_SURVEY_TOPICS_MAX, METRICS_TOPICS_MAX};
-use dormouse_core::command::Operation;
-use dormouse_core::error::{Code, Error};
+use dormouse_core::error::Error;
 use dormouse_core::op::{Stats, TopicStats, Topics};
 use dormouse_core::topic::TopicName;
 
 use super::OTHER;
 use super::stopwatch::Stopwatch;
 use super::topics::TopicFigures;
-use crate::client::{BackendClient, unnumbered};
+use crate::client::BackendClient;
 
 /// Topics fetched at once. The engine does nothing else meanwhile, and needs about 0.1 ms for a
 /// topic that is spread over ten runs.
@@ -77,7 +76,7 @@ impl Survey {
             }
         }
         for names in missing.chunks(PAGE) {
-            shown.extend(fetch_all(client, names).await?);
+            shown.extend(client.stats_of(names).await?);
         }
         shown.sort_by(|(one, _), (other, _)| one.cmp(other));
         let hidden_oldest_ms = self.hidden_oldest_ms(&shown);
@@ -197,30 +196,6 @@ impl Rankings {
 /// The worst first, then by name, so that equal ones do not take turns.
 fn sort(ranked: &mut [(u64, TopicName)]) {
     ranked.sort_unstable_by(|(rank, name), (other, than)| other.cmp(rank).then(name.cmp(than)));
-}
-
-/// A topic that has vanished meanwhile is not shown.
-/// The figures of these topics, as far as they exist: one round trip, however slow the backend is.
-async fn fetch_all(
-    client: &BackendClient,
-    names: &[TopicName],
-) -> Result<Vec<(TopicName, TopicStats)>, Error> {
-    let requests = names.iter().map(|name| unnumbered(Stats { topic: Some(name.clone()) }));
-    let mut replies = client.wait(&mut client.submit(requests.collect(), None)?).await;
-    let mut found = Vec::with_capacity(names.len());
-    for name in names {
-        let stats = replies.next_answer().and_then(Stats::from_reply);
-        found.extend(existing(stats)?.map(|stats| (name.clone(), stats)));
-    }
-    Ok(found)
-}
-
-fn existing(stats: Result<TopicStats, Error>) -> Result<Option<TopicStats>, Error> {
-    match stats {
-        Ok(stats) => Ok(Some(stats)),
-        Err(error) if error.code == Code::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 #[cfg(test)]

@@ -16,9 +16,9 @@ const BOUNDS_US: &[u64] = &[
 ];
 /// Methods with counters of their own; the last one counts all others.
 const METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "PATCH", "other"];
-const STATUSES: [&str; 19] = [
-    "200", "201", "204", "400", "401", "403", "404", "405", "408", "409", "413", "415", "421",
-    "422", "500", "503", "504", "507", "other",
+const STATUSES: [&str; 21] = [
+    "200", "201", "204", "303", "304", "400", "401", "403", "404", "405", "408", "409", "413",
+    "415", "421", "422", "500", "503", "504", "507", "other",
 ];
 /// Ends of paths whose requests may wait for as long as the client asked.
 const WAITING: [&str; 3] = ["/reserve", "/ack", "/acquire"];

@@ -19,7 +19,7 @@ use super::verb::ReplyKind;
 use crate::access::{Access, Grant, TokenHash, Verb};
 use crate::metrics::Metrics;
 use crate::pipeline::{Request, Standing, Turn};
-use crate::visitor::Visitor;
+use crate::visitor::{LastCaller, Visitor};
 
 /// The number of jobs that the replies of one turn may hold: they stay in memory until they are
 /// sent. A request above it ends its turn.
@@ -140,6 +140,7 @@ impl Conn {
             self.shown = None;
             self.is_new_caller = true;
             self.grant = self.access.grant_of(None);
+            self.visitor.note_caller(LastCaller::default());
             return true;
         };
         let Some(grant) = self.access.grant_of(Some(hash)) else { return false };
@@ -149,6 +150,7 @@ impl Conn {
         }
         self.shown = Some(*hash);
         self.is_new_caller = true;
+        self.visitor.note_caller(grant.caller());
         self.grant = Some(grant);
         true
     }

@@ -168,8 +168,9 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
     ),
     spec(
         "LIST",
-        "topic ready|delayed|leased|dead|done [CURSOR cursor] [LIMIT n] [NOBODIES]",
-        (2, 7),
+        "topic ready|delayed|leased|dead|done [CURSOR cursor] [LIMIT n] [FROM at] [TO at] \
+         [DUE|NEWEST] [NOBODIES] [ERROR_PREFIX text] [KEY_PREFIX text] [OLDER_THAN span]",
+        (2, 18),
         Read,
         "A page of jobs of a state",
         verb::list::run,

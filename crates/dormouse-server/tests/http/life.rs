@@ -314,3 +314,26 @@ async fn dead_jobs_are_revived_and_cancelled_by_the_same_filters() {
     assert_eq!(client.post("/v1/topics/none/cancel", json!({})).await.ok()["count"], 0);
     assert_eq!(jobs(&mut client, "t").await, 4);
 }
+
+/// The put of a chain is not durable yet when a reserve of the same batch looks for it.
+#[tokio::test]
+async fn a_reserve_behind_a_chain_finds_its_jobs_on_disk() {
+    let rig = Rig::on_disk(Options::default()).await;
+    let mut client = rig.client().await;
+    put(&mut client, "a", json!({})).await;
+    let mut token = take(&mut client, "a").await["token"].clone();
+    for _ in 0..50 {
+        let request =
+            json!({"token": token, "put": [{"topic": "a"}], "reserve": {"topics": ["a"]}});
+        let both = client.post("/v1/ack", request).await.ok();
+        assert_eq!(both["results"][0]["put"][0]["id"], both["jobs"][0]["id"], "{both}");
+        token = both["jobs"][0]["token"].clone();
+    }
+    // Nothing is reserved if the chain is refused.
+    put(&mut client, "a", json!({})).await;
+    let request = json!({"token": token, "put": [{"topic": "a", "ttr": "-1s"}],
+        "reserve": {"topics": ["a"]}});
+    client.post("/v1/ack", request).await.problem(422, "invalid");
+    let stats = client.get("/v1/topics/a").await.ok();
+    assert_eq!((&stats["ready"], &stats["leased"]), (&json!(1), &json!(1)));
+}

@@ -4,12 +4,16 @@
 
 mod access;
 mod client;
+mod console;
+mod explain;
+mod ids;
 mod job;
 mod lease;
 mod leave;
 mod life;
 mod limits;
 mod lock;
+mod looks;
 mod openapi;
 mod put;
 mod rig;
@@ -17,3 +21,4 @@ mod schedule;
 mod schema;
 mod server;
 mod topic;
+mod ui_files;

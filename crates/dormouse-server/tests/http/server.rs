@@ -150,7 +150,7 @@ async fn a_head_has_one_host_and_32_kib() {
 async fn wrong_paths_and_methods_are_refused() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
-    for path in ["/", "/v1", "/v1/jobs", "/v1/topics/a/b/jobs", "/v1/jobs/1/", "/v2/stats"] {
+    for path in ["/x", "/v1", "/v1/jobs", "/v1/topics/a/b/jobs", "/v1/jobs/1/", "/v2/stats"] {
         client.get(path).await.problem(404, "not_found");
     }
     for (method, path, allowed) in [

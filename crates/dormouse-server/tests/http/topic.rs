@@ -92,6 +92,149 @@ async fn topics_are_listed_in_pages() {
 }
 
 #[tokio::test]
+async fn topics_are_listed_by_prefix_and_by_what_is_worst() {
+    let tokens: &[(&str, &[&str])] = &[("all", &["*:*"]), ("some", &["list:mails.*"])];
+    let rig = Rig::with_tokens(tokens).await;
+    let mut client = rig.client_of("all").await;
+    for (topic, jobs, dead) in [("calls", 3, 1), ("mails.a", 1, 0), ("mails.b", 2, 2)] {
+        let path = format!("/v1/topics/{topic}/jobs");
+        for _ in 0..jobs {
+            client.post(&path, json!({})).await.expect(201);
+        }
+        for _ in 0..dead {
+            let job = client.post(&path, json!({})).await.expect(201);
+            let kill = format!("/v1/jobs/{}/kill", job["id"].as_str().unwrap());
+            client.post(&kill, json!({})).await.ok();
+        }
+    }
+    let names = |page: &Value| -> Vec<String> {
+        let topics = page["topics"].as_array().unwrap().iter();
+        topics.map(|topic| topic["topic"].as_str().unwrap().to_owned()).collect()
+    };
+    let page = client.get("/v1/topics?prefix=mails.&limit=1").await.ok();
+    assert_eq!((names(&page), &page["next"]), (vec!["mails.a".into()], &json!("mails.a")));
+    let page = client.get("/v1/topics?prefix=mails.&after=mails.a&sort=name").await.ok();
+    assert_eq!(
+        (names(&page), page.get("next"), page.get("as_of")),
+        (vec!["mails.b".into()], None, None)
+    );
+    for (sort, expected) in [
+        ("ready", vec!["calls", "mails.b", "mails.a"]),
+        ("waiting", vec!["calls", "mails.b", "mails.a"]),
+        ("dead", vec!["mails.b", "calls", "mails.a"]),
+        ("oldest", vec!["calls", "mails.a", "mails.b"]),
+    ] {
+        let page = client.get(&format!("/v1/topics?sort={sort}")).await.ok();
+        assert_eq!(names(&page), expected, "{sort}");
+        assert_eq!((&page["looked_at"], &page["complete"]), (&json!(3), &json!(true)));
+        assert!(page["as_of"].is_string() && page.get("next").is_none(), "{page}");
+    }
+    let page = client.get("/v1/topics?sort=ready&prefix=mails.&limit=1").await.ok();
+    assert_eq!((names(&page), &page["looked_at"]), (vec!["mails.b".into()], &json!(2)));
+    let mut some = rig.client_of("some").await;
+    let page = some.get("/v1/topics?sort=ready").await.ok();
+    assert_eq!(
+        (names(&page), &page["looked_at"]),
+        (vec!["mails.b".into(), "mails.a".into()], &json!(2))
+    );
+    client.get("/v1/topics?sort=size").await.problem(400, "invalid");
+    client.get("/v1/topics?sort=dead&after=a").await.problem(400, "invalid");
+    for query in ["sort=dead&limit=101", "sort=dead&limit=0", "prefix=-", "prefix=a%20b"] {
+        client.get(&format!("/v1/topics?{query}")).await.problem(422, "invalid");
+    }
+    // A topic that comes later is seen by a later pass.
+    client.post("/v1/topics/late/jobs", json!([{}, {}, {}, {}])).await.ok();
+    loop {
+        let page = client.get("/v1/topics?sort=ready&limit=1").await.ok();
+        if names(&page) == ["late"] {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn dead_jobs_are_grouped_by_cause() {
+    let rig = Rig::on_disk(Options::default()).await;
+    let mut client = rig.client().await;
+    let mut ids = Vec::new();
+    for number in 0..20 {
+        let put = client.post("/v1/topics/t/jobs", json!({})).await.expect(201);
+        let id = put["id"].as_str().unwrap().to_owned();
+        let error = match number % 4 {
+            0 => json!({"error": format!("no user \"u{number}\"")}),
+            1 => json!({}),
+            _ => json!({"error": format!("timeout after {number} ms")}),
+        };
+        client.post(&format!("/v1/jobs/{id}/kill"), error).await.ok();
+        rig.advance(1);
+        ids.push(id);
+    }
+    let all = client.get("/v1/topics/t/dead/groups").await.ok();
+    assert_eq!((&all["looked_at"], &all["of"], &all["other"]), (&json!(20), &json!(20), &json!(0)));
+    assert_eq!(all.get("cursor"), None);
+    let groups = all["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 3);
+    assert_eq!(groups[0]["error"], "timeout after # ms");
+    assert_eq!(groups[0]["count"], 10);
+    assert_eq!(groups[0]["ids"], json!([ids[19], ids[18], ids[15], ids[14], ids[11]]));
+    assert_eq!(groups[0]["first_at"], "2026-01-01T00:00:02.000Z");
+    assert_eq!(groups[0]["last_at"], "2026-01-01T00:00:19.000Z");
+    assert_eq!((&groups[1]["error"], &groups[2]["error"]), (&json!(""), &json!("no user \"...\"")));
+    let (mut cursor, mut looked) = (String::new(), 0);
+    loop {
+        let page = client.get(&format!("/v1/topics/t/dead/groups?look_at=7{cursor}")).await.ok();
+        looked += page["looked_at"].as_u64().unwrap();
+        match page["cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(looked, 20);
+    let since = client.get("/v1/topics/t/dead/groups?from=2026-01-01T00:00:15Z").await.ok();
+    assert_eq!((&since["looked_at"], &since["of"]), (&json!(5), &json!(20)));
+    assert_eq!(client.get("/v1/topics/none/dead/groups").await.ok()["of"], 0);
+    for query in ["look_at=0", "look_at=10001", "cursor=x"] {
+        client.get(&format!("/v1/topics/t/dead/groups?{query}")).await.problem(422, "invalid");
+    }
+    let newest = client.get("/v1/topics/t/jobs?state=dead&newest=true&limit=2").await.ok();
+    assert_eq!(
+        (&newest["jobs"][0]["id"], &newest["jobs"][1]["id"]),
+        (&json!(ids[19]), &json!(ids[18]))
+    );
+    for query in ["state=dead&newest=true&order=due", "state=ready&order=size"] {
+        client.get(&format!("/v1/topics/t/jobs?{query}")).await.problem(400, "invalid");
+    }
+    for query in ["state=ready&newest=true", "state=leased&from=2026-01-01T00:00:00Z"] {
+        client.get(&format!("/v1/topics/t/jobs?{query}")).await.problem(422, "invalid");
+    }
+}
+
+#[tokio::test]
+async fn a_forecast_over_topics_is_their_sum() {
+    let tokens: &[(&str, &[&str])] = &[("all", &["*:*"]), ("some", &["forecast:a"])];
+    let rig = Rig::with_tokens(tokens).await;
+    let mut client = rig.client_of("all").await;
+    for (topic, delay) in [("a", "10m"), ("a", "70m"), ("b", "20m")] {
+        client.post(&format!("/v1/topics/{topic}/jobs"), json!({"delay": delay})).await.expect(201);
+    }
+    let range = "from=2026-01-01T00:00:00Z&to=2026-01-01T02:00:00Z&step=1h";
+    let sum = client.get(&format!("/v1/forecast?topic=a&topic=b&topic=none&topic=a&{range}")).await;
+    let sum = sum.ok();
+    assert_eq!((&sum["counts"], &sum["step_ms"]), (&json!([2, 1]), &json!(3_600_000)));
+    assert_eq!(sum["topics"], json!(["a", "b", "none"]));
+    assert!(sum["as_of"].is_string());
+    let many = "topic=a&".repeat(21);
+    for query in [range.to_owned(), format!("{many}{range}"), "topic=a%20b".to_owned()] {
+        client.get(&format!("/v1/forecast?{query}")).await.problem(422, "invalid");
+    }
+    client.get("/v1/forecast?topic=a&step=1h&step=2h").await.problem(400, "invalid");
+    let mut some = rig.client_of("some").await;
+    some.get("/v1/forecast?topic=a").await.ok();
+    some.get("/v1/forecast?topic=a&topic=b").await.problem(403, "forbidden");
+}
+
+#[tokio::test]
 async fn jobs_are_listed_in_pages() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;

@@ -108,7 +108,16 @@ impl Stream {
         query: &str,
         headers: &[(&str, &str)],
     ) -> Result<Stream, String> {
-        let mut socket = send(addr, "GET", &format!("/v1/events{query}"), headers, "").await;
+        Stream::try_open_at(addr, &format!("/v1/events{query}"), headers).await
+    }
+
+    /// As `try_open`, of any stream.
+    pub(crate) async fn try_open_at(
+        addr: SocketAddr,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<Stream, String> {
+        let mut socket = send(addr, "GET", path, headers, "").await;
         let head = read_head(&mut socket).await;
         match status(&head) {
             200 => Ok(Stream { socket, head, text: String::new() }),

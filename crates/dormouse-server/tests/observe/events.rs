@@ -4,7 +4,7 @@ use dormouse_core::command::Command;
 use dormouse_core::op::PauseTopic;
 use dormouse_server::limits::EVENTS_KEPT;
 
-use crate::client::{Stream, Told};
+use crate::client::{self, Stream, Told};
 use crate::rig::{Rig, topic};
 
 fn kinds(events: &[Told]) -> Vec<&str> {
@@ -148,4 +148,37 @@ async fn a_stream_shows_only_allowed_topics() {
     assert_eq!(topics(&limited.events(2).await), ["a.1", "a.2"]);
     assert_eq!(topics(&named.events(1).await), ["a.2"]);
     assert_eq!(topics(&all.events(3).await), ["a.1", "b", "a.2"]);
+}
+
+#[tokio::test]
+async fn keys_and_errors_are_told_to_those_who_may_read_jobs() {
+    let rig = Rig::start_with_tokens(&[("all", "*:*"), ("follow", "events:*")]).await;
+    let mut reader = Stream::open(rig.addr, "", &[("authorization", "Bearer all")]).await;
+    let mut other = Stream::open(rig.addr, "", &[("authorization", "Bearer follow")]).await;
+    let post = async |path: &str, body: String| {
+        let headers = [("authorization", "Bearer all")];
+        let answered = client::request(rig.addr, "POST", path, &headers, &body).await;
+        assert!(answered.status < 300, "{answered:?}");
+        serde_json::from_str::<serde_json::Value>(&answered.body).unwrap()
+    };
+    post("/v1/topics/t/jobs", "{\"key\": \"order-7\", \"attempts_max\": 2}".to_owned()).await;
+    for _ in 0..2 {
+        let jobs = post("/v1/topics/t/reserve", "{}".to_owned()).await;
+        let token = jobs["jobs"][0]["token"].as_str().unwrap();
+        let error = "no such address ".repeat(100);
+        post("/v1/nack", format!("{{\"token\":\"{token}\",\"delay\":0,\"error\":\"{error}\"}}"))
+            .await;
+    }
+    let events = reader.events(5).await;
+    assert_eq!(kinds(&events), ["put", "reserved", "nacked", "reserved", "died"]);
+    for (at, key, error) in [(0, true, false), (1, true, false), (2, false, true), (4, false, true)]
+    {
+        let told = events[at].json();
+        assert_eq!(told["key"].as_str(), key.then_some("order-7"), "{told}");
+        let begins = told["error"].as_str().map(|text| (text.len(), text.starts_with("no such")));
+        assert_eq!(begins, error.then_some((200, true)), "{told}");
+    }
+    for told in other.events(5).await {
+        assert!(told.json().get("key").is_none() && told.json().get("error").is_none(), "{told:?}");
+    }
 }

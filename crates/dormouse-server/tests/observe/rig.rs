@@ -1,6 +1,7 @@
 //! A server in this process, over an engine in memory with a virtual clock.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,14 +29,16 @@ pub(crate) struct Rig {
     pub(crate) server: Server,
 }
 
-/// An engine that records when a watcher is set and removed.
+/// An engine that records when a watcher is set and removed, and counts requests.
 pub(crate) struct SpyBackend {
     engine: Engine,
+    requests: AtomicUsize,
     watched: Mutex<Vec<bool>>,
 }
 
 impl Backend for SpyBackend {
     fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
+        self.requests.fetch_add(batch.len(), Relaxed);
         self.engine.submit(batch, sink)
     }
 
@@ -63,6 +66,11 @@ impl SpyBackend {
     /// Watchers set (true) and removed (false) so far.
     pub(crate) fn watched(&self) -> Vec<bool> {
         self.watched.lock().unwrap().clone()
+    }
+
+    /// Requests so far.
+    pub(crate) fn requests(&self) -> usize {
+        self.requests.load(Relaxed)
     }
 
     /// Stops the store.
@@ -117,7 +125,11 @@ impl Rig {
         let clock = VirtualClock::new();
         let time = Arc::new(clock.clone());
         let engine = Engine::memory(EngineOptions { clock: time, ..EngineOptions::default() });
-        let backend = Arc::new(SpyBackend { engine, watched: Mutex::default() });
+        let backend = Arc::new(SpyBackend {
+            engine,
+            requests: AtomicUsize::new(0),
+            watched: Mutex::default(),
+        });
         let http = Some("127.0.0.1:0".parse().unwrap());
         let options = Options { http, ..options };
         let server = Server::start(Arc::clone(&backend) as Arc<dyn Backend>, options).await;

@@ -126,3 +126,41 @@ async fn an_ack_puts_what_comes_after() {
     assert_eq!(looker.ask("STATS b").await.field("waiting").number(), 1);
     assert_eq!(client.ask(&format!("ACK {token}")).await.str(), "OK");
 }
+
+#[tokio::test]
+async fn a_list_has_the_jobs_that_fit_a_filter() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    client.ask("HELLO 3").await;
+    for number in 0..600 {
+        let key = if number % 300 == 7 { "shop" } else { "mail" };
+        client.ask(&format!("PUT t body{number} KEY {key}-{number}")).await;
+    }
+    // A page looks past what does not fit, and says at how many jobs it looked.
+    let page = client.ask("LIST t ready KEY_PREFIX shop-").await;
+    let [cursor, jobs, looked] = page.items() else { panic!("{page:?}") };
+    let keys: Vec<&str> = jobs.items().iter().map(|job| job.field("key").str()).collect();
+    assert_eq!(keys, ["shop-7", "shop-307"]);
+    assert_eq!((cursor, looked.number()), (&Value::Null, 600));
+    assert_eq!(jobs.items()[1].field("body").str(), "body307");
+    let page = client.ask("LIST t ready KEY_PREFIX mail- LIMIT 3 NOBODIES").await;
+    let [cursor, jobs, _] = page.items() else { panic!("{page:?}") };
+    assert_eq!(jobs.items().len(), 3);
+    let next = format!("LIST t ready KEY_PREFIX shop- LIMIT 1 CURSOR {}", cursor.str());
+    assert_eq!(client.ask(&next).await.items()[1].items()[0].field("key").str(), "shop-7");
+    // By error text and age.
+    let token = take(&mut client, "t").await;
+    client.ask(&format!("KILL {token} ERROR timeout")).await;
+    let dead = client.ask("LIST t dead ERROR_PREFIX time OLDER_THAN 0").await;
+    assert_eq!(dead.items()[1].items().len(), 1);
+    let dead = client.ask("LIST t dead ERROR_PREFIX other").await;
+    assert_eq!(dead.items()[1].items().len(), 0);
+    for (line, word) in [
+        ("LIST t dead OLDER_THAN -1s", "older_than"),
+        ("LIST t dead KEY_PREFIX", "KEY_PREFIX"),
+        ("LIST t dead KEY_PREFIX a LIMIT 1001", "1000"),
+    ] {
+        let Value::Error(error) = client.ask(line).await else { panic!("{line}") };
+        assert!(error.contains(word), "{line}: {error}");
+    }
+}

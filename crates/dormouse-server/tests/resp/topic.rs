@@ -96,7 +96,7 @@ async fn jobs_are_listed_in_pages() {
     assert_eq!(jobs.items()[0].items().len(), 2 * 26);
     assert!(!client.ask("LIST t ready LIMIT 1001").await.error("INVALID").is_empty());
     assert!(!client.ask("LIST t ready CURSOR x").await.error("INVALID").is_empty());
-    assert!(client.ask("LIST t ready FROM 1").await.error("INVALID").contains("NOBODIES"));
+    assert!(client.ask("LIST t ready SINCE 1").await.error("INVALID").contains("NOBODIES"));
 }
 
 #[tokio::test]

@@ -15,6 +15,8 @@ pub(crate) enum By {
     All,
     /// Nothing: it is about those topics that the caller may see.
     Seen,
+    /// Nothing, and no right is needed, only a token.
+    Known,
     /// Nothing, and no right is needed.
     Nothing,
 }
@@ -71,7 +73,7 @@ fn expected(grant: &Grant, call: &Call, topic: &str) -> Expected {
         By::Job => return Expected::Absent,
         By::All => grant.covers_all(call.verb),
         By::Seen => grant.may_somewhere(call.verb),
-        By::Nothing => true,
+        By::Known | By::Nothing => true,
     };
     if is_done { Expected::Done } else { Expected::Forbidden }
 }

@@ -3,8 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use dormouse_core::backend::{Backend as _, Request, Ticket};
+use dormouse_core::op::{NewPush, SetPush};
+use dormouse_core::topic::TopicName;
 use dormouse_disk::engine::{Engine, Options as EngineOptions};
 use dormouse_server::access::{Access, TokenEntry, Verb, hash_token};
+use dormouse_server::push::{AddressRules, MasterKey, PushOptions};
 use dormouse_server::{Backup, Options, Server};
 
 use crate::client::Client;
@@ -21,6 +25,7 @@ pub(crate) const TOPICS: [&str; 2] = ["in.a", "out.b"];
 pub(crate) struct Served {
     /// It stops when it is dropped.
     _server: Server,
+    engine: Engine,
     pub(crate) http: SocketAddr,
     pub(crate) resp: SocketAddr,
     pub(crate) access: Access,
@@ -46,6 +51,7 @@ pub(crate) enum Prepared {
     Dead,
     Locked,
     Scheduled,
+    Pushed,
 }
 
 impl Served {
@@ -71,7 +77,10 @@ impl Served {
             ..Options::default()
         };
         let engine = Engine::memory(EngineOptions::default());
-        let server = Server::start(Arc::new(engine), options).await.unwrap();
+        let mut server = Server::start(Arc::new(engine.clone()), options).await.unwrap();
+        let mut push = PushOptions::new(MasterKey::new([7; 32]));
+        push.rules = AddressRules::new(vec!["127.0.0.0/8".parse().unwrap()], vec![9..=9]);
+        server.start_push(push).unwrap();
         let (http, resp) = (server.http_addr().unwrap(), server.resp_addr().unwrap());
         let mut admin = Client::connect(resp).await;
         assert_eq!(admin.ask(&format!("AUTH {ADMIN}")).await.str(), "OK");
@@ -79,7 +88,7 @@ impl Served {
         for _ in 0..1_000 {
             admin.put("first x").await;
         }
-        Served { _server: server, http, resp, access, admin, made: 0 }
+        Served { _server: server, engine, http, resp, access, admin, made: 0 }
     }
 
     /// A fresh subject.
@@ -100,6 +109,21 @@ impl Served {
             Prepared::Scheduled => {
                 let reply = admin.ask(&format!("SCHEDULE {topic} {topic} x EVERY 1h")).await;
                 assert!(!reply.items().is_empty());
+            }
+            Prepared::Pushed => {
+                let record = br#"{"url":"https://127.0.0.1:9/","timeout_ms":1000,
+                    "keep_reply":true,"generation":1}"#;
+                let push = NewPush {
+                    concurrency: 1_000,
+                    is_disabled: true,
+                    record: bytes::Bytes::from_static(record),
+                };
+                let topic = TopicName::new(topic).unwrap();
+                let set = SetPush { topic, push: Some(push), if_version: None };
+                let (sink, answers) = std::sync::mpsc::channel();
+                let request = Request::new(Ticket::next(), set.into());
+                self.engine.submit(vec![request], Arc::new(sink)).unwrap();
+                answers.recv().unwrap().1.unwrap();
             }
             Prepared::Locked => drop(admin.ask(&format!("LOCK {topic} me TTL 1d")).await.items()),
         }

@@ -208,6 +208,8 @@ pub(crate) struct LeasedOut<'a> {
     expires_at: At,
     ttr_ms: u64,
     priority: u32,
+    /// It dies if nobody takes it so long after it is due; 0 = never.
+    expires_after_ms: u64,
     #[serde(flatten)]
     group: GroupOut<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -233,6 +235,7 @@ impl<'a> From<&'a LeasedJob> for LeasedOut<'a> {
             expires_at: At(job.expires_at),
             ttr_ms: job.ttr_ms,
             priority: job.priority,
+            expires_after_ms: job.expires_after_ms,
             group: GroupOut::new(job.group.as_ref()),
             headers: headers_out(job.headers.as_ref()),
             tick: TickOut::new(job.tick.as_deref()),
@@ -289,7 +292,7 @@ pub(crate) struct JobOut<'a> {
 }
 
 /// Bytes as text, for display: those that are not UTF-8 are replaced.
-pub(crate) struct Lossy<'a>(&'a [u8]);
+pub(crate) struct Lossy<'a>(pub(crate) &'a [u8]);
 
 impl fmt::Display for Lossy<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,8 +5,11 @@ mod bounded;
 mod code;
 mod item;
 mod job;
+mod lateness;
 mod none;
 mod portable;
+mod pulse;
+mod push;
 mod put;
 mod reserve;
 mod schedule;
@@ -16,8 +19,11 @@ pub(crate) use body::{BodyOut, body_json_bytes};
 pub(crate) use bounded::Bounded;
 pub(crate) use code::CodeOut;
 pub(crate) use item::{Failed, status_of_list};
-pub(crate) use job::{IdOut, JobOut, LeasedOut, StateOut, TokenOut};
+pub(crate) use job::{HeldByOut, IdOut, JobOut, KeyOut, LeasedOut, Lossy, StateOut, TokenOut};
+pub(crate) use lateness::LatenessOut;
 pub(crate) use none::NoFields;
+pub(crate) use pulse::PulseOut;
+pub(crate) use push::{PushCode, PushForm, PushOut, PutPushOut};
 pub(crate) use put::{
     ChainedForm, OnConflictForm, PutAnswer, PutForm, PutItem, PutOut, PutResults,
 };

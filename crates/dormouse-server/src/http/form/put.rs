@@ -18,6 +18,7 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::{Failed, IdOut, StateOut, TopicText, portable};
+use crate::push::URL_HEADER;
 use crate::units::{At, BackoffForm, InstantMs, SpanMs};
 
 /// A job to put.
@@ -66,6 +67,9 @@ pub(crate) struct PutForm<'a> {
     pub(crate) group: Option<String>,
     /// Returned with the job.
     pub(crate) headers: Option<BTreeMap<String, String>>,
+    /// Where the job is pushed to; it must match a pattern of the topic's `job_urls`.
+    #[schema(max_length = 2048)]
+    pub(crate) url: Option<String>,
 }
 
 /// A job to put in a chain: as any other, and its topic. A description only.
@@ -159,7 +163,13 @@ impl PutForm<'_> {
             return Err("topic is named by the path; leave it out of the job".into());
         }
         let (body, body_kind) = body_of(self.body, self.text, self.base64, source)?;
-        let headers = self.headers.filter(|headers| !headers.is_empty());
+        let mut headers = self.headers.unwrap_or_default();
+        if let Some(url) = self.url
+            && headers.insert(URL_HEADER.to_owned(), url).is_some()
+        {
+            return Err(format!("url and the header {URL_HEADER} are the same; give one of them"));
+        }
+        let headers = Some(headers).filter(|headers| !headers.is_empty());
         Ok(Put {
             body_kind,
             delay_ms: self.delay.map(|span| span.0),

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::job::{HeadersOut, headers_out};
+use super::job::{GroupOut, HeadersOut, headers_out};
 use super::put::{body_of, present};
 use super::{BodyOut, IdOut};
 use crate::units::{At, BackoffForm, BackoffOut, InstantMs, SpanMs};
@@ -59,6 +59,11 @@ pub(crate) struct ScheduleForm<'a> {
     attempts_max: Option<u32>,
     /// The delay after a failed attempt.
     backoff: Option<BackoffForm>,
+    /// A job dies if nobody takes it so long after it was due; 0 = never. Default: the topic's.
+    expires_after: Option<SpanMs>,
+    /// What the topic's limits of groups are counted by.
+    #[schema(min_length = 1, max_length = 256)]
+    group: Option<String>,
     /// A tick while an earlier job of the schedule lives. Default: skip.
     overlap: Option<OverlapWord>,
     /// Ticks that passed while nothing ran. Default: one.
@@ -188,6 +193,8 @@ impl ScheduleForm<'_> {
             ttr_ms: self.ttr.map(|span| span.0),
             attempts_max: self.attempts_max,
             backoff: self.backoff.map(BackoffForm::into_backoff),
+            expires_after_ms: self.expires_after.map(|span| span.0),
+            group: self.group.map(Bytes::from),
         };
         Ok(PutSchedule {
             cron: self.cron,
@@ -371,6 +378,11 @@ pub(crate) struct ScheduleOut<'a> {
     #[schema(nullable = false)]
     backoff: Option<BackoffOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    expires_after_ms: Option<i64>,
+    #[serde(flatten)]
+    group: GroupOut<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::BTreeMap<String, String>>, nullable = false)]
     headers: Option<HeadersOut<'a>>,
     #[serde(flatten)]
@@ -421,6 +433,8 @@ impl<'a> From<&'a ScheduleView> for ScheduleOut<'a> {
             ttr_ms: template.ttr_ms,
             attempts_max: template.attempts_max,
             backoff: template.backoff.as_deref().map(BackoffOut::from),
+            expires_after_ms: template.expires_after_ms,
+            group: GroupOut::new(template.group.as_ref()),
             headers: headers_out(template.headers.as_ref()),
             body: BodyOut::new(template.body_kind, &template.body),
         }

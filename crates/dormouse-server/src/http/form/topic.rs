@@ -82,6 +82,7 @@ impl TryFrom<SettingsForm> for Settings {
             rate: form.rate.map(|rate| rate.0),
             group_leased_max: form.group_leased_max,
             group_rate: form.group_rate.map(|rate| rate.0),
+            push: None,
         })
     }
 }

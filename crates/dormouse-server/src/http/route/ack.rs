@@ -7,15 +7,16 @@ use bytes::Bytes;
 use dormouse_core::command::{Operation as _, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::limits::{BATCH_MAX, CHAIN_PUTS_MAX};
-use dormouse_core::op::{Ack, Chain, Put, Reserve, refused_put};
+use dormouse_core::op::{Ack, Chain, LeasedJob, Put, Reserve, refused_put};
 use hyper::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::lease::{
-    EndedItem, EndedOut, LeaseReply, LeaseRequest, Tokens, answer, end, lease_form, results_of,
+    EndedItem, EndedOut, LeaseReply, LeaseRequest, answer, end, lease_form, results_of,
 };
+use super::push::check_urls;
 use super::reserve::{check_reserve, fitting};
 use crate::access::Verb;
 use crate::client::unnumbered;
@@ -106,13 +107,19 @@ pub(super) async fn ack(State(app): State<App>, request: LeaseRequest<AckForm>) 
     if tokens.is_list() {
         return Err(one_token());
     }
-    let chain = Chain { token, puts: read_puts(&app, &caller, &puts)? };
+    let puts = read_puts(&app, &caller, &puts)?;
+    for (index, judged) in check_urls(&app, &puts).await?.into_iter().enumerate() {
+        judged.map_err(|error| refused_put(index, error))?;
+    }
+    let chain = Chain { token, puts };
     let Some(reserve) = reserve else {
         let reply = caller.call(&app, chain).await?;
         return answer(&tokens, vec![Ok(reply)]);
     };
-    let read = |reply| chained_results(&tokens, reply);
-    with_reserve(&app, &caller, chain, reserve, false, read).await
+    let ended = LeaseReply::from(caller.call(&app, chain).await?);
+    // Not in one batch with the chain: its jobs are found once they are durable.
+    let reserved = caller.call_waiting(&app, reserve).await;
+    Ok(with_jobs(&app, results_of(&tokens, vec![Ok(ended)]).0, reserved))
 }
 
 fn one_token() -> Problem {
@@ -147,16 +154,11 @@ fn read_put(item: &RawValue) -> Result<Put, String> {
     form.into_chained(&source)
 }
 
-fn chained_results(tokens: &Tokens, reply: Reply) -> Result<Vec<EndedItem>, Error> {
-    let reply = LeaseReply::from(Chain::from_reply(reply)?);
-    Ok(results_of(tokens, vec![Ok(reply)]).0)
-}
-
 /// Sends what ends leases, and a reserve behind it.
-async fn with_reserve<O: Into<dormouse_core::command::Command>>(
+async fn with_reserve(
     app: &App,
     caller: &Caller,
-    ending: O,
+    ending: Ack,
     reserve: Reserve,
     ends_nothing: bool,
     read: impl FnOnce(Reply) -> Result<Vec<EndedItem>, Error>,
@@ -171,15 +173,23 @@ async fn with_reserve<O: Into<dormouse_core::command::Command>>(
     let (acked, reserved) = (replies.next_answer(), replies.next_answer());
     // The acks are done even if the reserve failed.
     let reserved = reserved.and_then(Reserve::from_reply);
+    Ok(with_jobs(app, read(acked?)?, reserved))
+}
+
+/// The results of leases, and the jobs that were reserved, or why none were.
+fn with_jobs(
+    app: &App,
+    results: Vec<EndedItem>,
+    reserved: Result<Vec<LeasedJob>, Error>,
+) -> Response {
     let (jobs, custody, reserve_failed) = match reserved.and_then(|jobs| fitting(app, jobs)) {
         Ok((jobs, custody)) => (jobs, Some(custody), None),
         Err(error) => (Vec::new(), None, Some(Failed::from(error))),
     };
-    let results = read(acked?)?;
     let jobs = jobs.iter().map(LeasedOut::from).collect();
     let response = json(StatusCode::OK, &AckResults { results, jobs, reserve_failed });
-    Ok(match custody {
+    match custody {
         Some(custody) => with_custody(response, custody),
         None => response,
-    })
+    }
 }

@@ -1,13 +1,17 @@
-//! cancel: remove one job.
+//! cancel: remove one job, or many.
 
+use axum::extract::State;
 use dormouse_core::op::{Cancel, Target};
-use utoipa::IntoParams;
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
 
 use super::change::{ChangedCode, ChangedOut, answer_change};
+use super::ids::{ChangedResults, Ids, IdsRequest, answer_code, ids_form};
 use super::job_routes::job_routes;
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{AbsenceProblems, Problems, StateProblems};
+use crate::http::api::{AbsenceProblems, BodyProblems, IdsProblems, Problems, StateProblems};
+use crate::http::form::IdOut;
 use crate::http::params::Params;
 use crate::http::response::HttpResult;
 
@@ -39,4 +43,40 @@ async fn cancel(app: &App, target: Target, mut params: Params) -> HttpResult {
     params.finish()?;
     let changed = app.client.call(Cancel { target, unless_leased }).await?;
     answer_change(ChangedCode::Cancelled, changed)
+}
+
+/// Jobs to cancel.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = CancelJobs)]
+pub(crate) struct CancelJobsForm {
+    #[schema(value_type = Vec<IdOut>, min_items = 1, max_items = 1000)]
+    ids: Ids,
+    /// Leave leased jobs to their workers: `conflict`.
+    #[serde(default)]
+    unless_leased: bool,
+}
+
+ids_form!(CancelJobsForm, Verb::Cancel);
+
+/// Cancel jobs.
+#[utoipa::path(
+    post,
+    path = "/v1/jobs/cancel",
+    tag = "jobs",
+    request_body = CancelJobsForm,
+    responses(
+        (status = 200, description = "The result of each id", body = ChangedResults),
+        Problems, BodyProblems, IdsProblems
+    )
+)]
+pub(super) async fn cancel_jobs(
+    State(app): State<App>,
+    request: IdsRequest<CancelJobsForm>,
+) -> HttpResult {
+    let unless_leased = request.form.unless_leased;
+    let cancel = |id| Cancel { target: Target::Id(id), unless_leased };
+    let cancels: Vec<Cancel> = request.present().map(cancel).collect();
+    let replies = app.client.call(cancels).await?;
+    answer_code(ChangedCode::Cancelled, request.results(replies))
 }

@@ -1,4 +1,4 @@
-//! The response of cancel, reschedule, run and revive to one job.
+//! The response of cancel, reschedule, run and revive about a job.
 
 use dormouse_core::op::ChangeReply;
 use serde::Serialize;
@@ -34,8 +34,14 @@ pub(crate) struct ChangedOut {
     due_at: Option<At>,
 }
 
+impl ChangedOut {
+    pub(super) fn new(code: ChangedCode, changed: ChangeReply) -> ChangedOut {
+        let ChangeReply { id, was, due_at } = changed;
+        let due_at = (code != ChangedCode::Cancelled).then_some(At(due_at));
+        ChangedOut { id: IdOut(id), code, was: StateOut::from(was), due_at }
+    }
+}
+
 pub(super) fn answer_change(code: ChangedCode, changed: ChangeReply) -> HttpResult {
-    let ChangeReply { id, was, due_at } = changed;
-    let due_at = (code != ChangedCode::Cancelled).then_some(At(due_at));
-    ok(&ChangedOut { id: IdOut(id), code, was: StateOut::from(was), due_at })
+    ok(&ChangedOut::new(code, changed))
 }

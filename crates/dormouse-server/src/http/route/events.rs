@@ -1,17 +1,11 @@
 //! events: a stream of the changes of jobs.
 
 use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::response::IntoResponse;
 use bytes::Bytes;
 use dormouse_core::topic::TopicName;
-use http_body::Frame;
 use hyper::HeaderMap;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 
 use crate::access::Verb;
 use crate::events::{Feed, Filter, StartAt};
@@ -21,6 +15,7 @@ use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::problem::Problem;
 use crate::http::response::HttpResult;
+use crate::http::stream::{Pieces, stream};
 
 const LAST_EVENT_ID: &str = "last-event-id";
 
@@ -61,13 +56,7 @@ pub(super) async fn events(
     let (access, grant) = (app.access.clone(), caller.grant().clone());
     let filter = Filter { access, grant, topic, prefix };
     let feed = app.events.follow(caller.claimant().clone(), from, filter)?;
-    let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        // Otherwise nginx waits until its buffer is full of events.
-        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
-    ];
-    Ok((headers, Body::new(FeedBody::new(feed))).into_response())
+    Ok(stream(feed))
 }
 
 /// A browser that reconnects sends the header, and the query of its first request.
@@ -84,38 +73,8 @@ fn read_from(headers: &HeaderMap, after: Option<&str>) -> Result<StartAt, Proble
     })
 }
 
-type Step = Pin<Box<dyn Future<Output = Option<(Bytes, Feed)>> + Send>>;
-
-/// A body that reads its feed when hyper has room for more, and buffers nothing.
-struct FeedBody {
-    next: Option<Step>,
-}
-
-impl FeedBody {
-    fn new(feed: Feed) -> FeedBody {
-        FeedBody { next: Some(Box::pin(step(feed))) }
-    }
-}
-
-async fn step(mut feed: Feed) -> Option<(Bytes, Feed)> {
-    let piece = feed.next().await?;
-    Some((piece, feed))
-}
-
-impl http_body::Body for FeedBody {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let Some(next) = &mut self.next else { return Poll::Ready(None) };
-        let Some((piece, feed)) = ready!(next.as_mut().poll(cx)) else {
-            self.next = None;
-            return Poll::Ready(None);
-        };
-        self.next = Some(Box::pin(step(feed)));
-        Poll::Ready(Some(Ok(Frame::data(piece))))
+impl Pieces for Feed {
+    fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send {
+        Feed::next(self)
     }
 }

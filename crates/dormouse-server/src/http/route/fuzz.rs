@@ -7,7 +7,9 @@ use hyper::HeaderMap;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use serde::de::DeserializeOwned;
 
-use super::{ack, extend, kill, lock, many, nack, pause, put, release, reschedule};
+use super::{
+    ack, cancel, extend, get, kill, lock, many, nack, pause, put, release, reschedule, revive, run,
+};
 use crate::http::form::{ReserveForm, SettingsForm};
 use crate::http::params::Params;
 
@@ -21,6 +23,7 @@ const TARGET: Target<'_> = Target {
         br#"{"backoff": {"exponential": {"base": "1s", "cap": "10m"}}, "attempts_max": 3}"#,
         br#"{"tokens": ["1.2", "3.4"], "reserve": {"topics": ["t"], "max": 5, "wait": "10s"}}"#,
         br#"{"token": "1.2", "delay": 5000, "error": "no", "priority": 7, "ttr": 1}"#,
+        br#"{"ids": ["1", "2"], "unless_leased": true, "at": "2030-01-01T00:00:00Z"}"#,
         br#"{"topics": ["a", "b"], "max": 4096, "wait": 0, "ttr": "1h"}"#,
         br#"{"owner": "me", "ttl": "30s", "wait": "1s"}"#,
         br#"{"for": "5m", "max": 10, "jobs_max": 5, "dead_ttl": "1d", "on_conflict": "earliest"}"#,
@@ -90,6 +93,12 @@ fn fuzz_http_body() {
         form::<lock::AcquireForm>(&bytes);
         form::<extend::ExtendForm>(&bytes);
         form::<reschedule::RescheduleForm>(&bytes);
+        form::<cancel::CancelJobsForm>(&bytes);
+        form::<get::GetJobsForm>(&bytes);
+        form::<kill::KillJobsForm>(&bytes);
+        form::<reschedule::RescheduleJobsForm>(&bytes);
+        form::<revive::ReviveJobsForm>(&bytes);
+        form::<run::RunJobsForm>(&bytes);
         form::<SettingsForm>(&bytes);
     });
 }

@@ -8,11 +8,14 @@ use dormouse_core::op::{Kill, KillTarget, Target, check};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::ids::{ChangedItem, ChangedResults, Ids, IdsRequest, answer_changes, ids_form};
 use super::job_routes::job_routes;
 use super::lease::{EndedAnswer, EndedCode, LeaseRequest, end, lease_form};
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{AbsenceProblems, BodyProblems, EndProblems, Problems, StateProblems};
+use crate::http::api::{
+    AbsenceProblems, BodyProblems, EndProblems, IdsProblems, Problems, StateProblems,
+};
 use crate::http::form::{Bounded, IdOut, TokenOut};
 use crate::http::params::Params;
 use crate::http::payload::Unread;
@@ -112,4 +115,47 @@ async fn kill_resting(app: &App, target: Target, params: Params, body: Unread) -
     };
     let ended = app.client.call(kill).await?;
     ok(&KilledOut { id, code: EndedCode::from(ended) })
+}
+
+/// Waiting jobs that become dead.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = KillJobs)]
+pub(crate) struct KillJobsForm {
+    #[schema(value_type = Vec<IdOut>, min_items = 1, max_items = 1000)]
+    ids: Ids,
+    /// An error text, stored with each job.
+    error: Option<String>,
+    /// A new priority.
+    #[schema(minimum = 0, maximum = 4294967295u32)]
+    priority: Option<u32>,
+}
+
+ids_form!(KillJobsForm, Verb::Kill);
+
+/// Make waiting jobs dead.
+#[utoipa::path(
+    post,
+    path = "/v1/jobs/kill",
+    tag = "jobs",
+    request_body = KillJobsForm,
+    responses(
+        (status = 200, description = "The result of each id", body = ChangedResults),
+        Problems, BodyProblems, IdsProblems
+    )
+)]
+pub(super) async fn kill_jobs(
+    State(app): State<App>,
+    mut request: IdsRequest<KillJobsForm>,
+) -> HttpResult {
+    // Cut once, here: each item would weigh the whole text.
+    let error = request.form.error.take().map(|text| check::error_text(Bytes::from(text)));
+    let priority = request.form.priority;
+    let kill =
+        |id| Kill { target: KillTarget::Resting(Target::Id(id)), error: error.clone(), priority };
+    let kills: Vec<Kill> = request.present().map(kill).collect();
+    let replies = app.client.call(kills).await?;
+    answer_changes(request.results(replies), |id, ended| {
+        ChangedItem::Killed(KilledOut { id: Some(IdOut(id)), code: EndedCode::from(ended) })
+    })
 }

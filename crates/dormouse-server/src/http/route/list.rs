@@ -4,7 +4,7 @@ use axum::extract::State;
 use bytes::Bytes;
 use dormouse_core::job::Content;
 use dormouse_core::limits::REPLY_BYTES_MAX;
-use dormouse_core::op::{JobView, List, check_limit};
+use dormouse_core::op::{JobView, List, ListOrder, ListRange, check, check_limit};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -19,7 +19,7 @@ use crate::http::path::{InTopic, TopicPath};
 use crate::http::problem::Problem;
 use crate::http::response::{HttpResult, ok};
 use crate::scan::{JobFilter, Scan};
-use crate::units::{SpanMs, parse_state};
+use crate::units::{InstantMs, SpanMs, parse_state};
 
 /// Items of a page unless a number is given.
 pub(super) const LIMIT_DEFAULT: usize = 100;
@@ -49,6 +49,27 @@ pub(crate) struct ListQuery {
     /// Only jobs that are dead, done or due for longer than this.
     #[param(inline)]
     older_than: Option<SpanMs>,
+    /// Only jobs that are due, dead or done at this instant or later; not of leased ones.
+    #[param(inline)]
+    from: Option<InstantMs>,
+    /// Only jobs that are due, dead or done before this instant; not of leased ones.
+    #[param(inline)]
+    to: Option<InstantMs>,
+    /// Waiting jobs by their due time, whatever their priority.
+    #[param(inline)]
+    order: Option<JobOrder>,
+    /// Dead or done jobs, the last one first.
+    #[param(default = false)]
+    newest: Option<bool>,
+}
+
+/// Orders of jobs.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "describes the query")]
+pub(crate) enum JobOrder {
+    /// By due time.
+    Due,
 }
 
 /// A page of jobs.
@@ -93,8 +114,9 @@ pub(super) async fn list(
     let bodies = params.flag("bodies")?.unwrap_or(true);
     let (error_prefix, key_prefix) = (params.text("error_prefix"), params.text("key_prefix"));
     let older_than_ms = params.span("older_than")?;
+    let range = range(&mut params)?;
     params.finish()?;
-    let list = List { topic, state: state.ok_or_else(wanted)?, cursor, limit };
+    let list = List { topic, state: state.ok_or_else(wanted)?, cursor, limit, range };
     let now_ms = if older_than_ms.is_some() { app.now_ms().await? } else { 0 };
     let filter = JobFilter::new(error_prefix, key_prefix, older_than_ms, now_ms)?;
     if let Some(filter) = filter {
@@ -108,6 +130,26 @@ pub(super) async fn list(
     ok(&PageOut { jobs, cursor: page.cursor.as_deref(), looked: None })
 }
 
+/// Which jobs, and in what order.
+fn range(params: &mut Params) -> Result<ListRange, Problem> {
+    let instant =
+        |field: &'static str, ms: Option<i64>| ms.map(|ms| check::instant(field, ms)).transpose();
+    let (from, to) = (params.instant("from")?, params.instant("to")?);
+    let newest = params.flag("newest")?.unwrap_or(false);
+    let order = match params.text("order").as_deref() {
+        None if newest => ListOrder::Newest,
+        None => ListOrder::Usual,
+        Some("due") if !newest => ListOrder::Due,
+        Some("due") => return Err(Problem::malformed("give either order=due or newest=true")),
+        Some(other) => {
+            return Err(Problem::malformed(format!(
+                "order is {other:?}; give due, or leave it out"
+            )));
+        }
+    };
+    Ok(ListRange { from_ms: instant("from", from)?, to_ms: instant("to", to)?, order })
+}
+
 /// A page of the jobs that fit a filter.
 async fn filtered(
     app: &App,
@@ -117,7 +159,7 @@ async fn filtered(
     bodies: bool,
 ) -> HttpResult {
     check_limit(list.limit)?;
-    let mut scan = Scan::new(list.topic, list.state, list.cursor, filter);
+    let mut scan = Scan::new(list.topic, list.state, list.cursor, filter).within(list.range);
     let (mut found, mut bytes): (Vec<JobView>, usize) = (Vec::new(), 0);
     while found.len() < list.limit && bytes < REPLY_BYTES_MAX as usize && scan.goes_on() {
         caller.judge(app)?;
@@ -136,8 +178,8 @@ async fn filtered(
 }
 
 /// The estimated size of the jobs as JSON.
-fn bytes_of(jobs: &[JobView], bodies: bool) -> usize {
+pub(super) fn bytes_of<'a>(jobs: impl IntoIterator<Item = &'a JobView>, bodies: bool) -> usize {
     let body = |content: &Content| body_json_bytes(content.body_kind, &content.body);
     let bytes = |view: &JobView| if bodies { body(&view.job.content) } else { 0 };
-    jobs.iter().map(|view| bytes(view) + JOB_BYTES).sum()
+    jobs.into_iter().map(|view| bytes(view) + JOB_BYTES).sum()
 }

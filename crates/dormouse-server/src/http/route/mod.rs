@@ -2,13 +2,20 @@
 
 mod ack;
 mod advance;
+mod all_schedules;
+mod audit;
 mod backup;
 mod cancel;
 mod change;
 mod change_schedule;
+mod config;
+mod connections;
+mod console;
 mod dead;
+mod dead_groups;
 mod describe;
 mod events;
+mod explain;
 mod extend;
 mod forecast;
 #[cfg(test)]
@@ -16,9 +23,12 @@ mod fuzz;
 mod get;
 mod get_schedule;
 mod health;
+mod history;
+mod ids;
 mod job_routes;
 mod kick;
 mod kill;
+mod lateness;
 mod lease;
 mod list;
 mod lock;
@@ -28,7 +38,9 @@ mod metrics;
 mod nack;
 mod pause;
 mod preview;
+mod pulse;
 mod purge;
+mod push;
 mod put;
 mod put_schedule;
 mod release;
@@ -46,12 +58,15 @@ mod set_topic;
 mod stats;
 mod topic;
 mod topics;
+mod whoami;
 
 use axum::Router;
 use hyper::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(super) use get::FoundResults;
+pub(super) use ids::ChangedResults;
 pub(super) use lease::EndedResults;
 
 use super::App;
@@ -60,7 +75,13 @@ use super::problem::Problem;
 
 /// All paths, with their description.
 pub(super) fn routes_with_api() -> OpenApiRouter<App> {
-    jobs().merge(leases()).merge(topics()).merge(locks()).merge(schedules()).merge(server())
+    jobs()
+        .merge(leases())
+        .merge(topics())
+        .merge(locks())
+        .merge(schedules())
+        .merge(pushes())
+        .merge(server())
 }
 
 fn jobs() -> OpenApiRouter<App> {
@@ -68,10 +89,18 @@ fn jobs() -> OpenApiRouter<App> {
         .routes(routes!(put::put, list::list))
         .routes(routes!(get::get_job, cancel::cancel_job, reschedule::reschedule_job))
         .routes(routes!(get::get_key, cancel::cancel_key, reschedule::reschedule_key))
+        .routes(routes!(get::get_jobs))
+        .routes(routes!(cancel::cancel_jobs))
+        .routes(routes!(reschedule::reschedule_jobs))
+        .routes(routes!(run::run_jobs))
+        .routes(routes!(revive::revive_jobs))
+        .routes(routes!(kill::kill_jobs))
         .routes(routes!(run::run_job))
         .routes(routes!(run::run_key))
         .routes(routes!(revive::revive_job))
         .routes(routes!(revive::revive_key))
+        .routes(routes!(explain::explain_job))
+        .routes(routes!(explain::explain_key))
         .routes(routes!(kill::kill_job))
         .routes(routes!(kill::kill_key))
 }
@@ -95,10 +124,12 @@ fn topics() -> OpenApiRouter<App> {
         .routes(routes!(topics::topics))
         .routes(routes!(topic::topic, set_topic::set_topic, purge::purge))
         .routes(routes!(forecast::forecast))
+        .routes(routes!(forecast::forecast_topics))
         .routes(routes!(pause::pause))
         .routes(routes!(resume::resume))
         .routes(routes!(revive::revive_topic))
         .routes(routes!(dead::cancel_dead))
+        .routes(routes!(dead_groups::dead_groups))
         .routes(routes!(kick::kick))
         .routes(routes!(release_topic::release_topic))
         .routes(routes!(stats::stats))
@@ -116,6 +147,7 @@ fn locks() -> OpenApiRouter<App> {
 fn schedules() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(preview::preview))
+        .routes(routes!(all_schedules::all_schedules))
         .routes(routes!(schedules::schedules))
         .routes(routes!(
             get_schedule::get_schedule,
@@ -131,11 +163,26 @@ fn schedules() -> OpenApiRouter<App> {
         .routes(routes!(run_schedule::backfill_schedule))
 }
 
+fn pushes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(push::get_push, push::put_push, push::remove_push))
+        .routes(routes!(push::rotate_push))
+        .routes(routes!(push::test_push))
+        .routes(routes!(push::resume_push))
+}
+
 fn server() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(describe::describe))
+        .routes(routes!(whoami::whoami))
+        .routes(routes!(pulse::pulse))
+        .routes(routes!(history::history))
+        .routes(routes!(lateness::lateness))
+        .routes(routes!(config::config))
+        .routes(routes!(connections::connections))
+        .routes(routes!(audit::audit))
         .routes(routes!(backup::backup))
         .routes(routes!(advance::advance))
 }
@@ -144,6 +191,7 @@ fn server() -> OpenApiRouter<App> {
 pub(crate) fn router(app: App) -> Router {
     let (router, _) = routes_with_api().split_for_parts();
     router
+        .merge(console::routes(app.ui.mode))
         .fallback(no_path)
         .method_not_allowed_fallback(no_method)
         .layer(axum::middleware::from_fn_with_state(app.clone(), measure))

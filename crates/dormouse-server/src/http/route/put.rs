@@ -17,6 +17,7 @@ use utoipa::openapi::schema::{ArrayBuilder, OneOfBuilder, Schema};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
+use super::push::check_urls;
 use crate::access::Verb;
 use crate::client::no_reply;
 use crate::http::App;
@@ -31,6 +32,7 @@ use crate::http::path::{InTopic, TopicPath};
 use crate::http::payload::{Unread, check_object, malformed};
 use crate::http::problem::{Problem, status_of};
 use crate::http::response::{HttpResult, json};
+use crate::push::URL_HEADER;
 use crate::units::{InstantMs, SpanMs, parse_backoff};
 
 /// One job, or many; a description only.
@@ -99,6 +101,9 @@ pub(crate) struct PutQuery {
     /// Of a raw body: what the topic's limits of groups are counted by.
     #[param(min_length = 1, max_length = 256)]
     group: Option<String>,
+    /// Of a raw body: where the job is pushed to.
+    #[param(max_length = 2048)]
+    url: Option<String>,
 }
 
 /// The puts of a request, and whether it was a list.
@@ -149,19 +154,22 @@ pub(super) async fn put(
     Ok(json(out.status(), &out))
 }
 
-/// Sends puts. One with a ttr that the caller may not give is refused alone, as one beyond a limit
-/// of the rules is.
+/// Sends puts. One with a ttr that the caller may not give, or a URL that is not allowed, is
+/// refused alone, as one beyond a limit of the rules is.
 async fn send(
     app: &App,
     caller: &Caller,
     mut puts: Vec<Put>,
 ) -> Result<Vec<Result<PutReply, Error>>, Error> {
     let check = |put: &Put| caller.check_ttr(app, "ttr", put.ttr_ms, Some(put.topic.as_str()));
-    if puts.iter().all(|put| check(put).is_ok()) {
+    let urls = check_urls(app, &puts).await?;
+    let judged: Vec<Result<(), Error>> =
+        puts.iter().zip(urls).map(|(put, url)| check(put).and(url)).collect();
+    if judged.iter().all(Result::is_ok) {
         return app.client.call(puts).await;
     }
-    let judged: Vec<Result<(), Error>> = puts.iter().map(check).collect();
-    puts.retain(|put| check(put).is_ok());
+    let mut verdicts = judged.iter();
+    puts.retain(|_| verdicts.next().is_some_and(Result::is_ok));
     let sent = if puts.is_empty() { Vec::new() } else { app.client.call(puts).await? };
     let mut sent = sent.into_iter();
     let mut next = || sent.next().unwrap_or_else(|| Err(no_reply()));
@@ -274,7 +282,8 @@ fn read_raw(
     let on_conflict = params.text("on_conflict").map(|text| OnConflictForm::parse(&text));
     let in_backoff = |reason| Problem::malformed(format!("backoff: {reason}"));
     let wrong = |name: &str, reason: String| Problem::malformed(format!("{name} is {reason}"));
-    let headers = params.prefixed("header.");
+    let mut headers = params.prefixed("header.");
+    headers.extend(params.text("url").map(|url| (URL_HEADER.to_owned(), url)));
     let put = Put {
         body_kind,
         delay_ms: params.span("delay")?,

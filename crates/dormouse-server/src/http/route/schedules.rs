@@ -1,7 +1,7 @@
 //! schedules: a page of a topic's schedules.
 
 use axum::extract::State;
-use dormouse_core::op::{ScheduleState, Schedules};
+use dormouse_core::op::{ScheduleState, ScheduleView, Schedules};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -46,6 +46,15 @@ pub(crate) struct SchedulesOut<'a> {
     cursor: Option<&'a str>,
 }
 
+impl<'a> SchedulesOut<'a> {
+    pub(super) fn new(
+        schedules: Vec<ScheduleOut<'a>>,
+        cursor: Option<&'a str>,
+    ) -> SchedulesOut<'a> {
+        SchedulesOut { schedules, cursor }
+    }
+}
+
 /// Read a page of a topic's schedules, those first that tick first.
 #[utoipa::path(
     get,
@@ -72,14 +81,18 @@ pub(super) async fn schedules(
     // Pages may be large, so they are made one at a time.
     let _turn = app.pages.acquire().await;
     let page = app.client.call(Schedules { topic, state, cursor, limit }).await?;
-    let templates = page.schedules.iter().map(|view| &view.definition.template);
-    let bytes = templates.map(|one| body_json_bytes(one.body_kind, &one.body) + SCHEDULE_BYTES);
-    app.answers.room_for(bytes.sum())?;
+    app.answers.room_for(bytes_of(&page.schedules))?;
     let schedules = page.schedules.iter().map(ScheduleOut::from).collect();
-    ok(&SchedulesOut { schedules, cursor: page.cursor.as_deref() })
+    ok(&SchedulesOut::new(schedules, page.cursor.as_deref()))
 }
 
-fn parse_state(word: &str) -> Result<ScheduleState, Problem> {
+/// The estimated size of schedules as JSON.
+pub(super) fn bytes_of(schedules: &[ScheduleView]) -> usize {
+    let templates = schedules.iter().map(|view| &view.definition.template);
+    templates.map(|one| body_json_bytes(one.body_kind, &one.body) + SCHEDULE_BYTES).sum()
+}
+
+pub(super) fn parse_state(word: &str) -> Result<ScheduleState, Problem> {
     use ScheduleState::{Broken, Busy, Paused, Waiting};
     let known = [Waiting, Paused, Busy, Broken].into_iter().find(|state| state.as_str() == word);
     known.ok_or_else(|| Problem::malformed("give state=waiting, paused, busy or broken"))

@@ -14,7 +14,7 @@ type Headers = Option<Arc<Vec<(String, String)>>>;
 
 /// A job that the client has leased. Every job has the same fields.
 pub(super) fn write_leased(out: &mut Out<'_>, job: &LeasedJob) {
-    out.map(18);
+    out.map(19);
     out.name("topic");
     out.string(job.topic.as_str().as_bytes());
     out.name("id");
@@ -31,6 +31,7 @@ pub(super) fn write_leased(out: &mut Out<'_>, job: &LeasedJob) {
         ("expires_at", job.expires_at),
         ("ttr_ms", job.ttr_ms),
         ("priority", u64::from(job.priority)),
+        ("expires_after_ms", job.expires_after_ms),
     ] {
         out.name(name);
         out.number(value);
@@ -116,7 +117,7 @@ fn write_tick(out: &mut Out<'_>, tick: Option<&TickOrigin>) {
     }
 }
 
-fn write_optional(out: &mut Out<'_>, value: Option<&Bytes>) {
+pub(super) fn write_optional(out: &mut Out<'_>, value: Option<&Bytes>) {
     match value {
         Some(value) => out.string(value),
         None => out.null(),

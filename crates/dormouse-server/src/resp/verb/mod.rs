@@ -74,6 +74,8 @@ pub(super) enum ReplyKind {
     Peeked,
     /// A page of jobs; with their bodies?
     Page { bodies: bool },
+    /// A page of the jobs that fit a filter, read in portions.
+    Filtered(Box<list::FilteredList>),
     /// A page of topics, read in portions.
     Topics(Box<Walk>),
     /// Counts of one topic or of all.
@@ -126,6 +128,9 @@ pub(super) fn on_reply(
         ReplyKind::Topics(walk) => reply
             .and_then(RequestReply::of::<Topics>)
             .and_then(|page| topics::on_page(conn.grant(), &mut out, *walk, page)),
+        ReplyKind::Filtered(list) => {
+            reply.and_then(RequestReply::of::<List>).and_then(|page| list.on_page(&mut out, page))
+        }
         ReplyKind::Held(refusal) => {
             let held = reply.and_then(RequestReply::of::<Lock>);
             held.map(|held| lock::write(&mut out, held))
@@ -183,6 +188,7 @@ fn write_reply(out: &mut Out<'_>, kind: ReplyKind, reply: RequestReply) -> Resul
         ReplyKind::ManySize(_)
         | ReplyKind::Many(_)
         | ReplyKind::Topics(_)
+        | ReplyKind::Filtered(_)
         | ReplyKind::Held(_)
         | ReplyKind::Unlocked(_) => unreachable!("the caller handles them"),
     }

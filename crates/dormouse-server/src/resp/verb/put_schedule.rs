@@ -32,6 +32,8 @@ const OPTIONS: &[&str] = &[
     "TTR",
     "ATTEMPTS",
     "BACKOFF",
+    "EXPIRES_AFTER",
+    "GROUP",
     "HEADER",
     "KIND",
 ];
@@ -121,6 +123,10 @@ fn read_template<'a>(
         template.attempts_max = Some(args.number("ATTEMPTS")?);
     } else if is(word, "BACKOFF") {
         template.backoff = Some(args.backoff()?);
+    } else if is(word, "EXPIRES_AFTER") {
+        template.expires_after_ms = Some(args.span("EXPIRES_AFTER")?);
+    } else if is(word, "GROUP") {
+        template.group = Some(args.bytes("GROUP")?);
     } else if is(word, "HEADER") {
         let name = args.text("HEADER")?;
         headers.add(name, args.text("the value of a HEADER")?)?;

@@ -9,7 +9,7 @@ use dormouse_core::schedule::{RuleSpec, ScheduleName};
 use dormouse_core::topic::TopicName;
 
 use super::ReplyKind;
-use super::job::{write_backoff, write_headers};
+use super::job::{write_backoff, write_headers, write_optional};
 use super::list::LIMIT_DEFAULT;
 use crate::access::Verb;
 use crate::pipeline::Turn;
@@ -173,7 +173,7 @@ pub(super) fn write(out: &mut Out<'_>, view: &ScheduleView) {
         RuleSpec::Every { span_ms } => every_ms = Some(*span_ms),
         RuleSpec::Gap { span_ms } => gap_ms = Some(*span_ms),
     }
-    out.map(33);
+    out.map(35);
     for (name, text) in [
         ("topic", Some(view.topic.as_str())),
         ("name", Some(view.name.as_str())),
@@ -212,6 +212,7 @@ pub(super) fn write(out: &mut Out<'_>, view: &ScheduleView) {
         ("priority", template.priority.map(u64::from)),
         ("ttr_ms", template.ttr_ms.map(i64::unsigned_abs)),
         ("attempts_max", template.attempts_max.map(u64::from)),
+        ("expires_after_ms", template.expires_after_ms.map(i64::unsigned_abs)),
     ] {
         out.name(name);
         match number {
@@ -228,6 +229,8 @@ pub(super) fn write(out: &mut Out<'_>, view: &ScheduleView) {
     write_backoff(out, template.backoff.as_deref());
     out.name("headers");
     write_headers(out, &template.headers);
+    out.name("group");
+    write_optional(out, template.group.as_ref());
     out.name("kind");
     out.string(template.body_kind.as_str().as_bytes());
     out.name("body");

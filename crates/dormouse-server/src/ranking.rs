@@ -1,0 +1,296 @@
+//! Topics by what is worst in them: a survey of their counts, made while somebody asks for it.
+//!
+//! There is no order of topics by counts in any store, and there may be millions of topics. So the
+//! first who asks starts a task that walks over them by name in short passes, a few topics at a
+//! time, and keeps four figures of each. A *round* ends at the last name; topics that a round did
+//! not meet are forgotten at its end. The task ends, and forgets all, when nobody asked for a
+//! while.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use dormouse_core::error::Error;
+use dormouse_core::op::{TopicStats, Topics};
+use dormouse_core::topic::TopicName;
+use tokio::sync::watch;
+
+use crate::client::BackendClient;
+use crate::limits::{
+    RANKING_IDLE_MS, RANKING_PASS_MS, RANKING_PASS_MS_MAX, RANKING_PASS_TOPICS, RANKING_TOPICS_MAX,
+};
+use crate::metrics::Stopwatch;
+
+/// Topics fetched at once. The engine does nothing else meanwhile, and needs about 0.1 ms for a
+/// topic that is spread over ten runs.
+const PORTION: usize = 10;
+/// How long the first who ask wait for the first pass: later ones answer with what is there.
+const FIRST_PASS_MS_MAX: u64 = 500;
+
+/// What topics are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Respect {
+    Ready,
+    Dead,
+    Waiting,
+    Oldest,
+}
+
+impl Respect {
+    /// The figure of a topic, which is to be large.
+    pub(crate) fn of(self, stats: &TopicStats) -> u64 {
+        match self {
+            Respect::Ready => stats.ready,
+            Respect::Dead => stats.counts.dead,
+            Respect::Waiting => stats.counts.waiting,
+            Respect::Oldest => stats.oldest_ready_ms.unwrap_or(0),
+        }
+    }
+}
+
+const RESPECTS: [Respect; 4] = [Respect::Ready, Respect::Dead, Respect::Waiting, Respect::Oldest];
+
+/// The topics that were chosen, the worst first.
+#[derive(Debug)]
+pub(crate) struct Chosen {
+    pub(crate) names: Vec<TopicName>,
+    /// How many were compared.
+    pub(crate) looked_at: usize,
+    /// The age of the oldest figure that was compared.
+    pub(crate) age: Duration,
+    /// All topics were compared.
+    pub(crate) is_complete: bool,
+}
+
+/// The survey. It lives as long as the server.
+pub(crate) struct Ranking(Arc<Inner>);
+
+struct Inner {
+    client: BackendClient,
+    findings: Mutex<Findings>,
+    /// The number of passes.
+    passes: watch::Sender<u64>,
+}
+
+/// What the task has seen.
+#[derive(Default)]
+struct Findings {
+    topics: BTreeMap<TopicName, Figures>,
+    /// The round under way, and where it has come to; `None` = it begins.
+    round: u64,
+    after: Option<TopicName>,
+    /// A round has met every topic, and since then none was left out.
+    is_complete: bool,
+    /// When somebody asked last; `None` = there is no task.
+    asked: Option<Stopwatch>,
+}
+
+/// The figures of a topic, by [`RESPECTS`].
+struct Figures {
+    counts: [u64; RESPECTS.len()],
+    round: u64,
+    read: Stopwatch,
+}
+
+impl Ranking {
+    pub(crate) fn new(client: BackendClient) -> Ranking {
+        let (findings, passes) = (Mutex::default(), watch::Sender::new(0));
+        Ranking(Arc::new(Inner { client, findings, passes }))
+    }
+
+    /// The worst topics among those with this prefix that may be seen, at most `limit`.
+    pub(crate) async fn worst(
+        &self,
+        respect: Respect,
+        prefix: &str,
+        limit: usize,
+        may_see: impl Fn(&str) -> bool,
+    ) -> Chosen {
+        let mut passes = self.0.passes.subscribe();
+        if self.0.findings().ask() {
+            tokio::spawn(survey(Arc::downgrade(&self.0)));
+        }
+        let first_pass = passes.wait_for(|&passes| passes > 0);
+        // If it takes longer, or never comes because the server stops, there is less to choose of.
+        drop(tokio::time::timeout(Duration::from_millis(FIRST_PASS_MS_MAX), first_pass).await);
+        self.0.findings().worst(respect, prefix, limit, may_see)
+    }
+}
+
+/// Passes over the topics until nobody asks any more, or the server is gone.
+async fn survey(inner: Weak<Inner>) {
+    loop {
+        let Some(strong) = inner.upgrade() else { return };
+        let passed = strong.pass().await;
+        strong.passes.send_modify(|passes| *passes += 1);
+        {
+            let mut findings = strong.findings();
+            if passed.is_err() || findings.is_idle() {
+                // Whoever asks from now on starts another task.
+                *findings = Findings::default();
+                strong.passes.send_replace(0);
+                return;
+            }
+        }
+        // A server that stops must not wait for this.
+        drop(strong);
+        tokio::time::sleep(Duration::from_millis(RANKING_PASS_MS)).await;
+    }
+}
+
+impl Inner {
+    fn findings(&self) -> MutexGuard<'_, Findings> {
+        self.findings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Goes on with the round for a while.
+    async fn pass(&self) -> Result<(), Error> {
+        let begun = Stopwatch::start();
+        let mut looked_at = 0;
+        while looked_at < RANKING_PASS_TOPICS
+            && begun.elapsed() < Duration::from_millis(RANKING_PASS_MS_MAX)
+        {
+            let after = self.findings().after.clone();
+            let page = self.client.call(Topics { after, limit: PORTION }).await?;
+            looked_at += page.topics.len();
+            let mut findings = self.findings();
+            for (name, stats) in &page.topics {
+                findings.note(name, stats);
+            }
+            findings.after = page.topics.last().map(|(name, _)| name.clone()).filter(|_| page.more);
+            if findings.after.is_none() {
+                findings.end_round();
+                break;
+            }
+            if findings.topics.len() >= RANKING_TOPICS_MAX {
+                // No room for the others. Those that are known are read again.
+                findings.is_complete = false;
+                (findings.after, findings.round) = (None, findings.round + 1);
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Findings {
+    /// Somebody asks; true if the task is to be started.
+    fn ask(&mut self) -> bool {
+        self.asked.replace(Stopwatch::start()).is_none()
+    }
+
+    fn is_idle(&self) -> bool {
+        let idle_ms = Duration::from_millis(RANKING_IDLE_MS);
+        self.asked.is_none_or(|asked| asked.elapsed() >= idle_ms)
+    }
+
+    fn note(&mut self, name: &TopicName, stats: &TopicStats) {
+        let counts = RESPECTS.map(|respect| respect.of(stats));
+        let figures = Figures { counts, round: self.round, read: Stopwatch::start() };
+        self.topics.insert(name.clone(), figures);
+    }
+
+    /// What this round did not meet has vanished.
+    fn end_round(&mut self) {
+        let round = self.round;
+        self.topics.retain(|_, figures| figures.round == round);
+        self.round += 1;
+        self.is_complete = true;
+    }
+
+    fn worst(
+        &self,
+        respect: Respect,
+        prefix: &str,
+        limit: usize,
+        may_see: impl Fn(&str) -> bool,
+    ) -> Chosen {
+        let first = match TopicName::new(prefix) {
+            Ok(first) => Bound::Included(first),
+            Err(_) => Bound::Unbounded,
+        };
+        let range = self.topics.range((first, Bound::Unbounded));
+        let matching = range.take_while(|(name, _)| name.as_str().starts_with(prefix));
+        let index = RESPECTS.iter().position(|known| *known == respect).unwrap_or(0);
+        let mut age = Duration::ZERO;
+        let mut ranked: Vec<(u64, &TopicName)> = Vec::new();
+        for (name, figures) in matching.filter(|(name, _)| may_see(name.as_str())) {
+            age = age.max(figures.read.elapsed());
+            ranked.push((figures.counts[index], name));
+        }
+        let looked_at = ranked.len();
+        let order = |one: &(u64, &TopicName), other: &(u64, &TopicName)| {
+            other.0.cmp(&one.0).then_with(|| one.1.cmp(other.1))
+        };
+        if limit > 0 && limit < ranked.len() {
+            ranked.select_nth_unstable_by(limit, order);
+            ranked.truncate(limit);
+        }
+        ranked.sort_unstable_by(order);
+        let names = ranked.into_iter().map(|(_, name)| name.clone()).collect();
+        Chosen { names, looked_at, age, is_complete: self.is_complete }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dormouse_core::image::Counts;
+
+    use super::*;
+
+    fn name(text: &str) -> TopicName {
+        TopicName::new(text).unwrap()
+    }
+
+    fn stats(ready: u64, dead: u64) -> TopicStats {
+        let counts = Counts { dead, waiting: ready, ..Counts::default() };
+        TopicStats { ready, counts, ..TopicStats::default() }
+    }
+
+    fn names(chosen: &Chosen) -> Vec<&str> {
+        chosen.names.iter().map(TopicName::as_str).collect()
+    }
+
+    #[test]
+    fn the_worst_come_first_and_equal_ones_by_name() {
+        let mut findings = Findings::default();
+        for (topic, ready, dead) in [("a", 1, 9), ("b.1", 5, 0), ("b.2", 5, 1), ("c", 0, 0)] {
+            findings.note(&name(topic), &stats(ready, dead));
+        }
+        let check = |respect, prefix, limit, expected: &[&str], looked_at| {
+            let chosen = findings.worst(respect, prefix, limit, |_| true);
+            assert_eq!((names(&chosen), chosen.looked_at), (expected.to_vec(), looked_at));
+        };
+        check(Respect::Ready, "", 9, &["b.1", "b.2", "a", "c"], 4);
+        check(Respect::Ready, "", 2, &["b.1", "b.2"], 4);
+        check(Respect::Dead, "", 2, &["a", "b.2"], 4);
+        check(Respect::Waiting, "b", 9, &["b.1", "b.2"], 2);
+        check(Respect::Oldest, "b.", 1, &["b.1"], 2);
+        check(Respect::Dead, "d", 9, &[], 0);
+        let some = findings.worst(Respect::Ready, "", 9, |topic| topic < "b");
+        assert_eq!((names(&some), some.looked_at, some.is_complete), (vec!["a"], 1, false));
+    }
+
+    #[test]
+    fn what_a_round_does_not_meet_is_forgotten() {
+        let mut findings = Findings::default();
+        findings.note(&name("gone"), &stats(1, 1));
+        findings.note(&name("here"), &stats(1, 1));
+        findings.end_round();
+        findings.note(&name("here"), &stats(2, 1));
+        let chosen = findings.worst(Respect::Ready, "", 9, |_| true);
+        assert_eq!((names(&chosen), chosen.is_complete), (vec!["here", "gone"], true));
+        findings.end_round();
+        assert_eq!(names(&findings.worst(Respect::Ready, "", 9, |_| true)), ["here"]);
+    }
+
+    #[test]
+    fn the_first_who_asks_starts_the_task() {
+        let mut findings = Findings::default();
+        assert!(findings.is_idle());
+        assert!(findings.ask());
+        assert!(!findings.ask());
+        assert!(!findings.is_idle());
+    }
+}
