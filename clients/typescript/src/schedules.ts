@@ -18,6 +18,8 @@ export type Schedule = Rule &
     ttr?: Span;
     attemptsMax?: number;
     backoff?: Backoff;
+    expiresAfter?: Span;
+    group?: string;
     overlap?: "skip" | "wait" | "allow" | "replace";
     catchup?: "one" | "all";
     lateMax?: Span;

@@ -92,7 +92,7 @@ impl Drop for Server {
 
 fn serve(here: &Path) -> (Server, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_dormouse"))
-        .args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"])
+        .args(["serve", "--push", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"])
         .current_dir(here)
         .stdout(Stdio::piped())
         .spawn()

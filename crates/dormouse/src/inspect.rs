@@ -56,6 +56,7 @@ impl Queue {
             state,
             cursor: None,
             limit: PAGE_MAX,
+            range: op::ListRange::default(),
         });
         Call::new(self, options, Queue::call)
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use dormouse_core::backoff::Backoff;
 use dormouse_core::error::Error;
 use dormouse_core::limits::PAGE_MAX;
@@ -197,6 +198,16 @@ impl Call<op::PutSchedule, PutScheduleReply> {
     /// The delay after a failed attempt; 1 s doubling up to 10 minutes unless given.
     pub fn backoff(self, backoff: Backoff) -> Self {
         self.set(|put| put.template.backoff = Some(Arc::new(backoff)))
+    }
+
+    /// A job dies if nobody takes it so long after it was due; as the topic says unless given.
+    pub fn expires_after(self, expires_after: Duration) -> Self {
+        self.set(|put| put.template.expires_after_ms = Some(span_ms(expires_after)))
+    }
+
+    /// What the topic's limits of groups are counted by; a job without one has no such limits.
+    pub fn group(self, group: impl AsRef<[u8]>) -> Self {
+        self.set(|put| put.template.group = Some(Bytes::copy_from_slice(group.as_ref())))
     }
 
     /// Adds a header to each job.

@@ -19,6 +19,7 @@ mod ls;
 mod nack;
 mod pause;
 mod purge;
+mod push;
 mod put;
 mod release;
 mod reschedule;
@@ -73,6 +74,7 @@ pub(crate) enum Command {
     Stats(stats::Args),
     Forecast(forecast::Args),
     Schedule(schedule::Args),
+    Push(push::Args),
     Tail(tail::Args),
     Work(work::Args),
     Lock(lock::Args),
@@ -116,6 +118,7 @@ impl Command {
             Self::Stats(args) => args.run(global).await,
             Self::Forecast(args) => args.run(global).await,
             Self::Schedule(args) => args.run(global).await,
+            Self::Push(args) => args.run(global).await,
             Self::Tail(args) => args.run(global).await,
             Self::Work(args) => args.run(global).await,
             Self::Lock(args) => args.run(global).await,

@@ -86,6 +86,9 @@ struct Options {
     /// What the topic's limits of groups are counted by
     #[arg(long, value_name = "GROUP")]
     group: Option<String>,
+    /// Where the job is pushed to; it must match a pattern of the topic
+    #[arg(long, value_name = "URL")]
+    push_url: Option<String>,
     /// A header, returned with the job; can be given more than once
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = parse_header)]
     headers: Vec<(String, String)>,
@@ -200,6 +203,7 @@ impl Options {
             ("attempts_max", self.attempts_max.map(Into::into)),
             ("backoff", self.backoff.map(Into::into)),
             ("expires_after", self.expires_after.map(Into::into)),
+            ("url", self.push_url.map(Into::into)),
             ("group", self.group.map(Into::into)),
             ("headers", headers),
         ])

@@ -14,6 +14,7 @@ use crate::output::{self, Output};
 #[command(after_help = "\
 Examples:
   dormouse topics
+  dormouse topics --sort dead --limit 10
   dormouse -o json topics | jq -r '.topics[] | select(.dead > 0) | .topic'")]
 pub(crate) struct Args {
     /// At most this many; all if not given
@@ -22,7 +23,17 @@ pub(crate) struct Args {
     /// Only those after this name
     #[arg(long, value_name = "TOPIC")]
     after: Option<String>,
+    /// Only those whose names begin so
+    #[arg(long, value_name = "PREFIX")]
+    prefix: Option<String>,
+    /// The order; all but `name` have the largest first, and 100 topics at most
+    #[arg(long, value_name = "BY", default_value = "name", conflicts_with = "after")]
+    #[arg(value_parser = ["name", "ready", "dead", "waiting", "oldest"])]
+    sort: String,
 }
+
+/// Topics of a page that is sorted by a count, at most.
+const SORTED_MAX: usize = 100;
 
 #[derive(Deserialize)]
 struct Page {
@@ -34,11 +45,19 @@ struct Page {
 impl Args {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
         let client = global.client()?;
+        let is_sorted = self.sort != "name";
+        let page_max = if is_sorted { SORTED_MAX } else { crate::pages::PAGE_MAX };
         let mut missing = self.limit.unwrap_or(usize::MAX);
         let mut topics: Vec<Box<RawValue>> = Vec::new();
         let mut after = self.after;
         while missing > 0 {
-            let mut path = format!("/v1/topics?limit={}", missing.min(crate::pages::PAGE_MAX));
+            let mut path = format!("/v1/topics?limit={}", missing.min(page_max));
+            if is_sorted {
+                path.push_str(&format!("&sort={}", self.sort));
+            }
+            if let Some(prefix) = &self.prefix {
+                path.push_str(&format!("&prefix={}", encode(prefix)));
+            }
             if let Some(after) = &after {
                 path.push_str(&format!("&after={}", encode(after)));
             }

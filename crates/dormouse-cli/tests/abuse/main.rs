@@ -22,7 +22,7 @@ use limited::Server;
 const SLOW_SENDERS: usize = 2_000;
 const POLLS: usize = 1_000;
 const UNREAD: usize = 24;
-const RSS_MAX: u64 = 200 << 20;
+const RSS_MAX: u64 = 224 << 20;
 /// For a normal client's p99, unless the computer is so busy that it is slow elsewhere, too.
 const P99_MAX: Duration = Duration::from_millis(50);
 const ALONE: Duration = Duration::from_secs(2);

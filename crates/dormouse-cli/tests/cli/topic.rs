@@ -25,6 +25,15 @@ fn topics_are_listed_to_the_end() {
 }
 
 #[test]
+fn topics_are_asked_for_by_prefix_and_order() {
+    let fake = Fake::always(200, r#"{"topics":[],"looked_at":0,"complete":true}"#);
+    run(&fake.url, &["topics", "--prefix", "a/b", "--sort", "dead", "--limit", "5"]).exits(0);
+    assert_eq!(fake.only().line(), "GET /v1/topics?limit=5&sort=dead&prefix=a%2Fb");
+    run(&fake.url, &["topics", "--sort", "size"]).exits(2);
+    run(&fake.url, &["topics", "--sort", "dead", "--after", "a"]).exits(2);
+}
+
+#[test]
 fn a_topic_is_shown_with_its_settings() {
     let fake = Fake::always(200, TOPIC);
     let done = run(&fake.url, &["topic", "show", "a"]).exits(0);
@@ -125,6 +134,46 @@ fn a_rule_is_previewed_by_the_server() {
         json!({"every": 5_400_000, "from": 1_798_790_400_000_i64}),
     );
     check(&["--gap", "5s"], json!({"gap": 5_000}));
+}
+
+#[test]
+fn schedules_are_listed_of_a_topic_or_of_all() {
+    let row = |topic: &str| {
+        format!(
+            r#"{{"topic":"{topic}","name":"nightly","state":"waiting","words":"at 03:00",
+                "next":["2027-01-01T03:00:00.000Z"],
+                "counts":{{"given":1,"missed":2,"overlapped":3,"skipped":4}}}}"#
+        )
+    };
+    let answer = format!(r#"{{"schedules":[{},{}]}}"#, row("a"), row("b"));
+    let check = |args: &[&str], path: &str, has_topic: bool| {
+        let fake = Fake::always(200, &answer);
+        let done = run(&fake.url, &[&["schedule", "ls"], args].concat()).exits(0);
+        assert_eq!(fake.only().line(), format!("GET {path}"));
+        let header = done.stdout.lines().next().unwrap();
+        assert_eq!(header.starts_with("TOPIC"), has_topic, "{}", done.stdout);
+        assert_eq!(done.stdout.lines().count(), 3);
+    };
+    check(&["a"], "/v1/topics/a/schedules?limit=1000", false);
+    check(&[], "/v1/schedules?limit=1000", true);
+    let path = "/v1/schedules?limit=5&state=paused&prefix=shop.";
+    check(&["--prefix", "shop.", "--state", "paused", "--limit", "5"], path, true);
+    run("", &["schedule", "ls", "a", "--prefix", "shop."]).exits(2);
+}
+
+#[test]
+fn a_schedule_that_the_server_cannot_read_is_wrong_usage() {
+    for args in [&["put", "t", "s", "--cron", "60 * * * *"][..], &["preview", "60 * * * *"]] {
+        let fake = Fake::start(|_| problem(422, "invalid"));
+        run(&fake.url, &[&["schedule"], args].concat()).exits(2);
+    }
+    let fake = Fake::start(|_| problem(507, "full"));
+    let args =
+        ["schedule", "put", "t", "s", "--every", "1h", "--expires-after", "5m", "--group", "g"];
+    let done = run(&fake.url, &args);
+    assert_ne!(done.code, Some(2), "{}", done.stderr);
+    let form = json!({"every": 3_600_000, "expires_after": 300_000, "group": "g"});
+    assert_eq!(fake.only().json(), form);
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn a_backup_is_a_store_of_its_own() {
     let restored = Server::start(&["--data", backup.to_str().unwrap()]);
     let reserved = restored.post("/v1/topics/a/reserve", "{\"max\": 10}");
     assert!(reserved.body.contains("before"), "{reserved:?}");
-    assert!(!reserved.body.contains("after"), "{reserved:?}");
+    assert!(!reserved.body.contains("\"after\""), "{reserved:?}");
     assert_eq!(restored.stop().code, Some(0));
 }
 

@@ -9,6 +9,7 @@ mod config;
 mod due_time;
 mod modes;
 mod process;
+mod push;
 mod ready;
 mod refuse;
 mod resp;

@@ -141,6 +141,10 @@ impl Server {
         request(self.addr, "GET", path, &[], "")
     }
 
+    pub(crate) fn put(&self, path: &str, body: &str) -> Reply {
+        request(self.addr, "PUT", path, &[], body)
+    }
+
     pub(crate) fn post(&self, path: &str, body: &str) -> Reply {
         request(self.addr, "POST", path, &[], body)
     }

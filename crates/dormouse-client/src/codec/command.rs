@@ -5,8 +5,8 @@ use dormouse_core::error::Error;
 use dormouse_core::job::BodyKind;
 use dormouse_core::limits::{AT_MS_MAX, BATCH_MAX, CHAIN_PUTS_MAX};
 use dormouse_core::op::{
-    Forecast, Kill, KillTarget, Lock, Locks, Nack, OnConflict, Put, Reschedule, Reserve, ReserveId,
-    SetTopic,
+    Forecast, Kill, KillTarget, ListOrder, Lock, Locks, Nack, OnConflict, Put, Reschedule, Reserve,
+    ReserveId, SetTopic,
 };
 
 use super::schedule;
@@ -110,6 +110,12 @@ fn one(c: &mut Commands<'_>, command: &Command) -> Result<(), Error> {
             let mut words = c.begin("LIST");
             words.word(&list.topic).word(list.state);
             words.option("CURSOR", list.cursor.as_ref()).option("LIMIT", Some(list.limit));
+            words.option("FROM", list.range.from_ms).option("TO", list.range.to_ms);
+            match list.range.order {
+                ListOrder::Usual => {}
+                ListOrder::Due => drop(words.word("DUE")),
+                ListOrder::Newest => drop(words.word("NEWEST")),
+            }
         }
         Command::Topics(page) => {
             let mut words = c.begin("TOPICS");

@@ -233,6 +233,7 @@ pub(super) fn leased(reply: &Value<'_>, frame: &Bytes) -> Result<LeasedJob, Erro
         body_kind: fields.kind()?,
         body: fields.bytes("body")?.unwrap_or_default(),
         group: fields.bytes("group")?,
+        expires_after_ms: fields.number("expires_after_ms")?,
     })
 }
 
@@ -347,5 +348,6 @@ fn settings(reply: &Value<'_>, frame: &Bytes) -> Result<Settings, Error> {
         rate: fields.rate("rate")?,
         group_leased_max: fields.count("group_leased_max")?,
         group_rate: fields.rate("group_rate")?,
+        push: None,
     })
 }

@@ -6,8 +6,8 @@ use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::job::{JobId, State, Token};
 use dormouse_core::op::{
-    Cancel, Chain, Extend, Forecast, GetSchedule, List, Lock, Locks, Nack, Peek, Put, Reserve,
-    Schedules, Stats, Target, Topics,
+    Cancel, Chain, Extend, Forecast, GetSchedule, List, ListRange, Lock, Locks, Nack, Peek, Put,
+    Reserve, Schedules, Stats, Target, Topics,
 };
 use dormouse_core::schedule::ScheduleName;
 use dormouse_core::topic::TopicName;
@@ -85,7 +85,13 @@ fn commands() -> Vec<Command> {
             session: None,
         }),
         Command::Peek(Peek { topic: topic(), state: State::Ready }),
-        Command::List(List { topic: topic(), state: State::Dead, cursor: None, limit: 10 }),
+        Command::List(List {
+            topic: topic(),
+            state: State::Dead,
+            cursor: None,
+            limit: 10,
+            range: ListRange::default(),
+        }),
         Command::Topics(Topics { after: None, limit: 10 }),
         Command::Stats(Stats { topic: None }),
         Command::Stats(Stats { topic: Some(topic()) }),

@@ -88,6 +88,8 @@ fn put(words: &mut Words<'_, '_>, put: &PutSchedule) {
         .option("TTR", template.ttr_ms)
         .option("ATTEMPTS", template.attempts_max)
         .option("BACKOFF", template.backoff.as_deref().map(backoff_words))
+        .option("EXPIRES_AFTER", template.expires_after_ms)
+        .option("GROUP", template.group.as_ref())
         .headers(template.headers.as_ref().map(|headers| headers.as_slice()))
         .option("KIND", kind.map(BodyKind::as_str));
 }
@@ -194,5 +196,7 @@ fn template(fields: &Fields<'_, '_>) -> Result<Template, Error> {
         ttr_ms: fields.count("ttr_ms")?,
         attempts_max: fields.count("attempts_max")?,
         backoff: fields.backoff()?,
+        expires_after_ms: fields.count("expires_after_ms")?,
+        group: fields.bytes("group")?,
     })
 }

@@ -103,6 +103,7 @@ pub(crate) fn one_job(id: u64) -> Reply {
         body_kind: BodyKind::Bytes,
         tick: None,
         group: None,
+        expires_after_ms: 0,
     }])
 }
 

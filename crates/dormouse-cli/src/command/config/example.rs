@@ -25,6 +25,16 @@ const TAIL: &str = "
 #cert = \"/etc/dormouse/cert.pem\"
 #key = \"/etc/dormouse/key.pem\"
 
+# Deliveries of jobs to URLs; docs/push.md explains them. On disk the key is made if there is none.
+#[push]
+#on = true
+#key = \"/etc/dormouse/push.key\"
+#allow = [\"10.1.0.0/16\", \"host:hooks.internal\"]
+#ports = [\"443\", \"8000-8999\"]
+#ca_file = \"/etc/dormouse/ca.pem\"
+#http = false
+#connections_max = 1024
+
 # Who may do what. Without any token everybody may do everything, on loopback addresses only.
 # `dormouse config token` makes a token and its table; token_file names a file that holds the token
 # instead. Tokens are read again on SIGHUP.
@@ -32,8 +42,8 @@ const TAIL: &str = "
 # A scope is <verbs>:<topics>. Verbs, with commas between: producer (put, get, cancel, reschedule),
 # consumer (reserve, ack, nack, release, extend, kill, get), viewer (get, list, stats, forecast,
 # events, metrics), operator (viewer and set_topic, pause, resume, purge, revive, kick, kill,
-# cancel, reschedule, break_lock), admin or * (everything, also lock, backup and, on a server for
-# tests, advance), or single verbs.
+# cancel, reschedule, break_lock, inspect, push), admin or * (everything, also lock, backup and, on
+# a server for tests, advance), or single verbs.
 # Topics: a name, the beginning of names and a *, or * for all. For lock and break_lock, the lock's
 # name stands for a topic.
 #[[tokens]]

@@ -11,7 +11,7 @@ use super::raw::{Raw, suggestion};
 use super::tokens;
 
 /// Names at the top of a file that are no keys of their own.
-const TABLES: [&str; 4] = ["redis", "store", "tls", "tokens"];
+const TABLES: [&str; 5] = ["push", "redis", "store", "tls", "tokens"];
 
 /// The values of a file.
 #[derive(Debug, Default, PartialEq)]
@@ -57,7 +57,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Contents, ConfigError> {
     for (name, value) in table.get_ref() {
         let at = name.span().start;
         match (name.get_ref().as_ref(), value.get_ref()) {
-            (outer @ ("redis" | "store" | "tls"), DeValue::Table(table)) => {
+            (outer @ ("push" | "redis" | "store" | "tls"), DeValue::Table(table)) => {
                 for (name, value) in table {
                     let full = format!("{outer}.{}", name.get_ref());
                     read(&mut contents, &text, &full, name.span().start, value.get_ref())?;
@@ -67,7 +67,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Contents, ConfigError> {
                 contents.tokens = tokens::read(&text, items)?;
                 contents.token_files = tokens::files(items);
             }
-            (name @ ("redis" | "store" | "tls"), _) => {
+            (name @ ("push" | "redis" | "store" | "tls"), _) => {
                 return Err(text.error(at, &format!("`{name}` wants a table: [{name}]")));
             }
             ("tokens", _) => return Err(text.error(at, "`tokens` wants tables: [[tokens]]")),

@@ -8,16 +8,18 @@ use dormouse_core::topic::TopicName;
 use dormouse_disk::engine::Durability;
 use dormouse_redis::Level;
 use dormouse_redis::limits::PARTITIONS_MAX;
+use dormouse_server::UiMode;
 use tracing::level_filters::LevelFilter;
 
 use super::address;
 use super::raw::{Raw, one_of};
 use super::settings::{
-    BEANSTALK_ADDR, BackendKind, CONNECTIONS_MAX, DRAIN_MS_MAX, HTTP_PORT, RESP_PORT, Settings,
+    BEANSTALK_ADDR, BackendKind, CONNECTIONS_MAX, DRAIN_MS_MAX, HTTP_PORT, PUSH_CONNECTIONS_MAX,
+    RESP_PORT, Settings,
 };
 use super::values::{
-    backend, beanstalk, durability, level, metrics_topics, network, redis_url, store_bytes,
-    without_password,
+    NONE, backend, beanstalk, durability, level, metrics_topics, network, push_allow, push_ports,
+    redis_url, store_bytes, ui_color, ui_name, without_password,
 };
 use crate::log_line::LogFormat;
 
@@ -41,7 +43,7 @@ pub(super) struct Key {
 
 impl Key {
     pub(super) fn env(&self) -> String {
-        format!("DORMOUSE_{}", self.name.replace('.', "_").to_uppercase())
+        format!("DORMOUSE_{}", self.flag.replace('-', "_").to_uppercase())
     }
 
     /// It has one good value, so that help and example would only tempt people to change it.
@@ -207,6 +209,33 @@ pub(super) const KEYS: &[Key] = &[
         show: |settings| list(settings.hosts.iter().map(String::as_str)),
     },
     Key {
+        name: "ui",
+        flag: "ui",
+        value: "MODE",
+        about: "The web console at /ui/: on, view (it may change nothing) or off",
+        more: &["It is served with HTTP; what it may do is decided by the token of its user."],
+        set: |settings, raw| one_of(raw.text()?, UiMode::ALL).map(|mode| settings.ui.mode = mode),
+        show: |settings| quoted(settings.ui.mode.as_str()),
+    },
+    Key {
+        name: "ui_name",
+        flag: "ui-name",
+        value: "NAME",
+        about: "The name of this installation in the console, such as production, or none",
+        more: &[],
+        set: |settings, raw| ui_name(raw.text()?).map(|name| settings.ui.name = name),
+        show: |settings| quoted(settings.ui.name.as_ref().map_or(NONE, |name| name.as_str())),
+    },
+    Key {
+        name: "ui_color",
+        flag: "ui-color",
+        value: "COLOR",
+        about: "Its colour there, so that nobody mistakes one installation for another",
+        more: &["red, orange, yellow, green, teal, blue, violet, pink, gray, or none."],
+        set: |settings, raw| ui_color(raw.text()?).map(|color| settings.ui.color = color),
+        show: |settings| quoted(settings.ui.color.map_or(NONE, |color| color.as_str())),
+    },
+    Key {
         name: "metrics_topics",
         flag: "metrics-topics",
         value: "TOPICS",
@@ -339,6 +368,77 @@ pub(super) const KEYS: &[Key] = &[
         show: |settings| shown(settings.redis_partitions.map(u64::from)),
     },
     Key {
+        name: "push.on",
+        flag: "push",
+        value: "",
+        about: "Deliver the jobs of topics with push to their URLs",
+        more: &["docs/push.md says which addresses are called, and how requests are signed."],
+        set: |settings, raw| raw.bool().map(|value| settings.push.is_on = value),
+        show: |settings| if settings.push.is_on { "true".to_owned() } else { String::new() },
+    },
+    Key {
+        name: "push.key",
+        flag: "push-key",
+        value: "FILE",
+        about: "The key that secrets of pushes are derived from: 64 hexadecimal digits",
+        more: &[
+            "On disk it is made in `<data>/push.key` if there is none; on Redis all servers",
+            "need the same. It is not part of a backup: keep a copy elsewhere.",
+        ],
+        set: |settings, raw| raw.text().map(|text| settings.push.key = Some(text.into())),
+        show: |settings| path(settings.push.key.as_ref()),
+    },
+    Key {
+        name: "push.allow",
+        flag: "push-allow",
+        value: "RANGES",
+        about: "Addresses besides those of the internet that are pushed to",
+        more: &["Ranges, addresses, or `host:name` for whatever a name stands for."],
+        set: |settings, raw| push_allow(raw).map(|texts| settings.push.allow = texts),
+        show: |settings| given(&settings.push.allow),
+    },
+    Key {
+        name: "push.ports",
+        flag: "push-ports",
+        value: "PORTS",
+        about: "Ports that are pushed to; 443, 80 and 1024-65535 unless given",
+        more: &[],
+        set: |settings, raw| push_ports(raw).map(|texts| settings.push.ports = texts),
+        show: |settings| given(&settings.push.ports),
+    },
+    Key {
+        name: "push.ca_file",
+        flag: "push-ca-file",
+        value: "FILE",
+        about: "Authorities that receivers may have certificates of, besides the system's, PEM",
+        more: &[],
+        set: |settings, raw| raw.text().map(|text| settings.push.ca_file = Some(text.into())),
+        show: |settings| path(settings.push.ca_file.as_ref()),
+    },
+    Key {
+        name: "push.http",
+        flag: "push-http",
+        value: "",
+        about: "Push to http URLs, too: bodies and headers are then not encrypted",
+        more: &[],
+        set: |settings, raw| raw.bool().map(|value| settings.push.http = value),
+        show: |settings| if settings.push.http { "true".to_owned() } else { String::new() },
+    },
+    Key {
+        name: "push.connections_max",
+        flag: "push-connections-max",
+        value: "N",
+        about: "Pushes at once, of all topics together",
+        more: &["One topic has at most half of them."],
+        set: |settings, raw| {
+            // Bounded far below the range of usize.
+            let number = raw.number(1, PUSH_CONNECTIONS_MAX)?;
+            settings.push.connections_max = Some(number as usize);
+            Ok(())
+        },
+        show: |settings| shown(settings.push.connections_max.map(|number| number as u64)),
+    },
+    Key {
         name: "store.memtable_bytes",
         flag: "store-memtable-bytes",
         value: "N",
@@ -375,6 +475,11 @@ pub(super) fn quoted(text: &str) -> String {
 /// A list of texts as TOML has it.
 fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     format!("[{}]", texts.map(quoted).collect::<Vec<_>>().join(", "))
+}
+
+/// The same of an option that is shown only if it is given.
+fn given(texts: &[String]) -> String {
+    if texts.is_empty() { String::new() } else { list(texts.iter().map(String::as_str)) }
 }
 
 fn span(span: Duration) -> String {
@@ -449,6 +554,13 @@ mod tests {
         check("log_format", "json", "\"json\"");
         check("tls.cert", "c.pem", "\"c.pem\"");
         check("tls.key", "k.pem", "\"k.pem\"");
+        check("push.on", "true", "true");
+        check("push.key", "k", "\"k\"");
+        check("push.allow", "10.0.0.0/8,host:a.b", "[\"10.0.0.0/8\", \"host:a.b\"]");
+        check("push.ports", "443,8000-8999", "[\"443\", \"8000-8999\"]");
+        check("push.ca_file", "c.pem", "\"c.pem\"");
+        check("push.http", "true", "true");
+        check("push.connections_max", "7", "7");
         check("store.memtable_bytes", "65536", "65536");
         check("store.segment_bytes", "65536", "65536");
     }
@@ -490,7 +602,14 @@ mod tests {
         check("connections_max", "0", "from 1 to");
         check("connections_max", "many", "from 1 to");
         check("drain", "2h", "at most 3600s");
+        check("push.allow", "10.0.0.0/33", "10.0.0.0/33");
+        check("push.ports", "0", "443 or 8000-8999");
+        check("push.ports", "9-1", "443 or 8000-8999");
+        check("push.connections_max", "0", "from 1 to");
         check("store.memtable_bytes", "1", "from 16384 to");
+        check("ui", "maybe", "on, view, off");
+        check("ui_name", &"x".repeat(41), "1 to 40");
+        check("ui_color", "mauve", "red, orange");
         check("log", "verbose", "error, warn, info, debug");
         check("log_format", "xml", "text, json");
     }
@@ -498,7 +617,9 @@ mod tests {
     #[test]
     fn names_of_flags_and_variables_follow_from_the_key() {
         for key in KEYS {
-            assert_eq!(key.flag, key.name.replace(['.', '_'], "-"));
+            // A switch of a table has the table's name.
+            let name = key.name.strip_suffix(".on").unwrap_or(key.name);
+            assert_eq!(key.flag, name.replace(['.', '_'], "-"));
             let env = format!("DORMOUSE_{}", key.flag.replace('-', "_").to_uppercase());
             assert_eq!(key.env(), env);
         }

@@ -138,6 +138,7 @@ impl Config {
             ("the configuration file", self.file.as_ref(), has_password),
             ("the data directory", data, true),
             ("the private key", settings.tls_key.as_ref(), true),
+            ("the key of pushes", settings.push.key.as_ref(), true),
         ];
         let all = all.into_iter().filter_map(|(what, path, secret)| Some((what, path?, secret)));
         let tokens = self.token_files.iter().map(|path| ("the token file", path, true));

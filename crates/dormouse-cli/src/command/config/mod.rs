@@ -27,9 +27,10 @@ use crate::exit::Failure;
 
 pub(crate) use address::shown as beanstalk_shown;
 pub(crate) use flags::Flags;
-pub(crate) use merge::{Config, Source};
+pub(crate) use merge::{Config, EffectiveValue, Source};
 pub(crate) use permissions::exposure;
 pub(crate) use settings::{BackendKind, Settings};
+pub(crate) use values::ports;
 
 /// Make, check and explain the server's configuration
 #[derive(clap::Args)]

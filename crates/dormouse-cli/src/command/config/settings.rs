@@ -7,9 +7,9 @@ use std::time::Duration;
 use dormouse_core::topic::TopicName;
 use dormouse_disk::engine::Durability;
 use dormouse_redis::Level;
-use dormouse_server::BeanstalkAddr;
 use dormouse_server::access::TokenEntry;
 use dormouse_server::limits::BEANSTALK_JOB_BYTES_MAX_DEFAULT;
+use dormouse_server::{BeanstalkAddr, UiOptions};
 use tracing::level_filters::LevelFilter;
 
 use crate::log_line::LogFormat;
@@ -24,6 +24,8 @@ pub(super) const BEANSTALK_ADDR: &str = "127.0.0.1:11300";
 pub(super) const RELAXED_MS_MAX: u64 = 60_000;
 /// Connections at once, at most.
 pub(super) const CONNECTIONS_MAX: u64 = 1_000_000;
+/// Pushes at once, at most.
+pub(super) const PUSH_CONNECTIONS_MAX: u64 = 100_000;
 /// Smallest and largest memtable and segment of a store.
 pub(super) const STORE_BYTES: (u64, u64) = (16 << 10, 1 << 30);
 /// Longest span a stop may take.
@@ -62,6 +64,8 @@ pub(crate) struct Settings {
     pub(crate) strict: bool,
     /// Accepted names in the Host header, in addition to loopback and the bound address.
     pub(crate) hosts: Vec<String>,
+    /// The web console.
+    pub(crate) ui: UiOptions,
     /// Topics that always have series of their own in the metrics.
     pub(crate) metrics_topics: Vec<TopicName>,
     /// Connections at once.
@@ -78,12 +82,33 @@ pub(crate) struct Settings {
     pub(crate) tls_cert: Option<PathBuf>,
     /// PEM file of the private key.
     pub(crate) tls_key: Option<PathBuf>,
+    /// Deliveries to URLs.
+    pub(crate) push: PushSettings,
     /// Sizes that shape the store, where they are not the usual ones.
     pub(crate) memtable_bytes: Option<u64>,
     /// See above.
     pub(crate) segment_bytes: Option<u64>,
     /// The access tokens; without any, everybody may do everything.
     pub(crate) tokens: Vec<TokenEntry>,
+}
+
+/// How jobs are delivered to URLs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PushSettings {
+    /// Whether they are at all.
+    pub(crate) is_on: bool,
+    /// The file with the master key; `None` = the one beside the store.
+    pub(crate) key: Option<PathBuf>,
+    /// Ranges, addresses and names that are allowed besides the internet, as they were given.
+    pub(crate) allow: Vec<String>,
+    /// Ports and ranges of ports, as they were given; none = the usual ones.
+    pub(crate) ports: Vec<String>,
+    /// Authorities besides those of the system.
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Plain HTTP is allowed.
+    pub(crate) http: bool,
+    /// Deliveries at once, if not the usual number.
+    pub(crate) connections_max: Option<usize>,
 }
 
 /// Where jobs are kept.
@@ -115,6 +140,7 @@ impl Default for Settings {
             test_clock: false,
             strict: false,
             hosts: Vec::new(),
+            ui: UiOptions::default(),
             metrics_topics: Vec::new(),
             connections_max: 10_000,
             ttr_max: Duration::from_secs(24 * 3_600),
@@ -123,6 +149,7 @@ impl Default for Settings {
             log_format: LogFormat::Text,
             tls_cert: None,
             tls_key: None,
+            push: PushSettings::default(),
             memtable_bytes: None,
             segment_bytes: None,
             tokens: Vec::new(),
@@ -135,7 +162,31 @@ impl Settings {
     pub(super) fn verify(&self) -> Result<(), String> {
         self.verify_addresses()?;
         self.verify_redis()?;
+        self.verify_push()?;
         self.verify_tls()
+    }
+
+    fn verify_push(&self) -> Result<(), String> {
+        let push = &self.push;
+        let set = [
+            ("push.key", push.key.is_some()),
+            ("push.allow", !push.allow.is_empty()),
+            ("push.ports", !push.ports.is_empty()),
+            ("push.ca_file", push.ca_file.is_some()),
+            ("push.http", push.http),
+            ("push.connections_max", push.connections_max.is_some()),
+        ];
+        match set.iter().find(|(_, is_set)| *is_set) {
+            Some((name, _)) if !push.is_on => {
+                Err(format!("`{name}` is set, but nothing is pushed; say so with --push"))
+            }
+            _ if push.is_on && push.key.is_none() && self.backend == BackendKind::Redis => {
+                Err("`push.key` is not set: all servers on one Redis need the same key; make one \
+                     with `openssl rand -hex 32 > push.key`, and give the file to each"
+                    .to_owned())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn verify_redis(&self) -> Result<(), String> {

@@ -1,14 +1,16 @@
 //! How values are written: addresses, levels, sizes.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use dormouse_core::topic::TopicName;
 use dormouse_disk::engine::Durability;
 use dormouse_redis::Level;
 use dormouse_redis::limits::REPLICAS_MAX;
-use dormouse_server::BeanstalkAddr;
 use dormouse_server::limits::METRICS_TOPICS_MAX;
+use dormouse_server::push::Allowed;
+use dormouse_server::{BeanstalkAddr, UiColor, UiName};
 
 use super::keys::quoted;
 use super::raw::{Raw, one_of};
@@ -18,6 +20,31 @@ use super::settings::{BEANSTALK_ADDR, BackendKind, RELAXED_MS_MAX, STORE_BYTES};
 const UNIX: &str = "unix:";
 /// The longest path of a Unix socket on every system.
 const SOCKET_PATH_BYTES_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
+
+/// What is pushed to besides the internet.
+pub(super) fn push_allow(raw: &Raw) -> Result<Vec<String>, String> {
+    let texts = raw.list()?;
+    for text in &texts {
+        text.parse::<Allowed>().map_err(|error| format!("`{text}`: {error}"))?;
+    }
+    Ok(texts)
+}
+
+/// The ports that are pushed to.
+pub(super) fn push_ports(raw: &Raw) -> Result<Vec<String>, String> {
+    let texts = raw.list()?;
+    for text in &texts {
+        ports(text).ok_or_else(|| format!("`{text}` is no port; write 443 or 8000-8999"))?;
+    }
+    Ok(texts)
+}
+
+/// One port, or a range of them.
+pub(crate) fn ports(text: &str) -> Option<RangeInclusive<u16>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (first.parse::<u16>().ok()?, last.parse::<u16>().ok()?);
+    (first > 0 && first <= last).then_some(first..=last)
+}
 
 /// Where a protocol is served, or `off`. The port is the protocol's usual one.
 pub(super) fn network(raw: &Raw, port: u16) -> Result<Option<SocketAddr>, String> {
@@ -65,6 +92,19 @@ fn socket_path(path: &str) -> Result<PathBuf, String> {
         ));
     }
     Ok(path.into())
+}
+
+/// The word for no name and no colour.
+pub(super) const NONE: &str = "none";
+
+/// The name of this installation, if it has one.
+pub(super) fn ui_name(text: &str) -> Result<Option<UiName>, String> {
+    if text == NONE { Ok(None) } else { text.parse().map(Some) }
+}
+
+/// The colour of this installation, if it has one.
+pub(super) fn ui_color(text: &str) -> Result<Option<UiColor>, String> {
+    if text == NONE { Ok(None) } else { one_of(text, UiColor::ALL).map(Some) }
 }
 
 /// Names of topics, not more than the metrics can show.

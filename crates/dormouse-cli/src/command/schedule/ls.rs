@@ -1,4 +1,4 @@
-//! `dormouse schedule ls`: the schedules of a topic.
+//! `dormouse schedule ls`: the schedules of a topic, or of all.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,11 +10,14 @@ use crate::output::{self, Output};
 use crate::pages::PAGE_MAX;
 use crate::target::topic_path;
 
-/// List the schedules of a topic, those first that tick first
+/// List the schedules of a topic, those first that tick first; without a topic, those of all
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// The topic
-    topic: String,
+    /// The topic; all topics if not given
+    topic: Option<String>,
+    /// Only topics whose names begin with this
+    #[arg(long, value_name = "PREFIX", conflicts_with = "topic")]
+    prefix: Option<String>,
     /// Only those in this state: waiting, paused, busy or broken
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
@@ -30,8 +33,12 @@ struct Page {
     cursor: Option<String>,
 }
 
+const HEADER: [&str; 9] =
+    ["topic", "name", "state", "next", "given", "missed", "overlapped", "skipped", "rule"];
+
 #[derive(Deserialize)]
 struct Row {
+    topic: String,
     name: String,
     state: String,
     next: Vec<String>,
@@ -56,8 +63,12 @@ impl Args {
         // A page may be empty and not be the last.
         while missing > 0 {
             let limit = missing.min(PAGE_MAX);
-            let mut path = format!("{}/schedules?limit={limit}", topic_path(&self.topic));
-            for (name, value) in [("state", &self.state), ("cursor", &cursor)] {
+            let mut path = match &self.topic {
+                Some(topic) => format!("{}/schedules?limit={limit}", topic_path(topic)),
+                None => format!("/v1/schedules?limit={limit}"),
+            };
+            let fields = [("state", &self.state), ("prefix", &self.prefix), ("cursor", &cursor)];
+            for (name, value) in fields {
                 if let Some(value) = value {
                     path.push_str(&format!("&{name}={}", encode(value)));
                 }
@@ -75,8 +86,10 @@ impl Args {
             return output::print_line(&format!("{{\"schedules\":[{}]}}", schedules.join(",")));
         }
         let rows = schedules.iter().map(|raw| row(raw)).collect::<Result<Vec<_>, _>>()?;
-        let header = ["name", "state", "next", "given", "missed", "overlapped", "skipped", "rule"];
-        output::print(output::table(&header, &rows).as_bytes())?;
+        // The topic is the same in all rows if it was given.
+        let first = usize::from(self.topic.is_some());
+        let rows: Vec<Vec<String>> = rows.into_iter().map(|row| row[first..].to_vec()).collect();
+        output::print(output::table(&HEADER[first..], &rows).as_bytes())?;
         if cursor.is_some() {
             output::say("there are more schedules: give a larger --limit");
         }
@@ -85,11 +98,11 @@ impl Args {
 }
 
 fn row(raw: &RawValue) -> Result<Vec<String>, Failure> {
-    let Row { name, state, next, words, counts } = serde_json::from_str(raw.get())
+    let Row { topic, name, state, next, words, counts } = serde_json::from_str(raw.get())
         .map_err(|error| Failure::new(format!("a schedule of the list makes no sense: {error}")))?;
     let next = next.into_iter().next().unwrap_or_default();
     let Counts { given, missed, overlapped, skipped } = counts;
     let [given, missed, overlapped, skipped] =
         [given, missed, overlapped, skipped].map(|number| number.to_string());
-    Ok(vec![name, state, next, given, missed, overlapped, skipped, words])
+    Ok(vec![topic, name, state, next, given, missed, overlapped, skipped, words])
 }

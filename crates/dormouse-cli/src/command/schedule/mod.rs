@@ -18,7 +18,8 @@ use crate::target::topic_path;
 Examples:
   dormouse schedule preview '0 3 * * 1-5' --zone Europe/Berlin
   dormouse schedule put reports nightly 'make it' --cron '0 3 * * *' --zone Europe/Berlin
-  dormouse schedule ls reports")]
+  dormouse schedule ls reports
+  dormouse schedule ls --prefix shop.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -62,6 +63,14 @@ impl Args {
             Command::Run(args) => args.run(global).await,
             Command::Next(args) => args.run(global).await,
         }
+    }
+}
+
+/// The server is asked what a rule means: one that it refuses is wrong usage.
+fn as_usage(failure: Failure) -> Failure {
+    match failure.code() {
+        Some("invalid") => Failure::usage(failure.text()),
+        _ => failure,
     }
 }
 

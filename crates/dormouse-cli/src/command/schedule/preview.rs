@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::as_usage;
 use crate::Global;
 use crate::client::Request;
 use crate::exit::Failure;
@@ -58,13 +59,7 @@ impl Args {
         add("from", self.from.map(Value::from));
         add("limit", self.limit.map(Value::from));
         let request = Request::post("/v1/schedules/preview").json(&form);
-        let reply = global.client()?.call(request).await;
-        // The server is asked what the rule means: one that it refuses is wrong usage.
-        let is_wrong = |failure: &Failure| failure.code() == Some("invalid");
-        let reply = reply.map_err(|failure| match is_wrong(&failure) {
-            true => Failure::usage(failure.text()),
-            false => failure,
-        })?;
+        let reply = global.client()?.call(request).await.map_err(as_usage)?;
         if global.output == Output::Json {
             return output::print_json(&reply.body);
         }

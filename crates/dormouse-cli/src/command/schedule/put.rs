@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::path;
+use super::{as_usage, path};
 use crate::Global;
 use crate::client::Request;
 use crate::command::put::parse_header;
@@ -92,6 +92,12 @@ struct Template {
     /// Time between attempts: fixed:10s, exponential:1s:2:10m or list:1s,5s
     #[arg(long, value_name = "BACKOFF")]
     backoff: Option<Backoff>,
+    /// A job dies if nobody takes it so long after it was due; 0 = never
+    #[arg(long, value_name = "SPAN")]
+    expires_after: Option<Span>,
+    /// What the topic's limits of groups are counted by
+    #[arg(long, value_name = "GROUP")]
+    group: Option<String>,
     /// A header, returned with each job; can be given more than once
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = parse_header)]
     headers: Vec<(String, String)>,
@@ -110,7 +116,7 @@ impl Args {
     pub(super) async fn run(self, global: &Global) -> Result<(), Failure> {
         let path = path(&self.topic, &self.name);
         let request = Request::put(path).json(&self.form()?);
-        let reply = global.client()?.call(request).await?;
+        let reply = global.client()?.call(request).await.map_err(as_usage)?;
         if global.output == Output::Json {
             return output::print_json(&reply.body);
         }
@@ -137,7 +143,7 @@ impl Args {
             let headers: Map<_, _> = headers.map(|(name, value)| (name, value.into())).collect();
             form.insert("headers".to_owned(), Value::Object(headers));
         }
-        let fields: [(&str, Option<Value>); 17] = [
+        let fields: [(&str, Option<Value>); 19] = [
             ("cron", self.cron.map(Value::from)),
             ("zone", self.zone.map(Value::from)),
             ("every", self.every.map(Value::from)),
@@ -155,6 +161,8 @@ impl Args {
             ("ttr", template.ttr.map(Value::from)),
             ("attempts_max", template.attempts_max.map(Value::from)),
             ("backoff", template.backoff.map(Value::from)),
+            ("expires_after", template.expires_after.map(Value::from)),
+            ("group", template.group.map(Value::from)),
         ];
         let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         form.extend(given);

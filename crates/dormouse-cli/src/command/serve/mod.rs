@@ -5,6 +5,7 @@ pub(super) mod files;
 pub(super) mod log;
 mod notify;
 mod protocols;
+mod push;
 mod reload;
 mod signals;
 mod store;
@@ -79,7 +80,8 @@ impl Args {
             }
         };
         let drained = Drain::default();
-        let server = protocols::start(&store, &reload, &drained).await?;
+        let mut server = protocols::start(&store, &reload, &drained).await?;
+        push::start(&mut server, reload.settings())?;
         protocols::announce(&server, reload.settings());
         notify("READY=1");
         let drain = reload.settings().drain;

@@ -2,12 +2,14 @@
 
 use std::io::Write as _;
 
-use dormouse_server::{BeanstalkAddr, BeanstalkOptions, Drain, Options, Server, StartError};
+use dormouse_server::{
+    About, AboutOption, BeanstalkAddr, BeanstalkOptions, Drain, Options, Server, StartError,
+};
 
 use super::backup;
 use super::reload::Reload;
 use super::store::Store;
-use crate::command::config::{Settings, beanstalk_shown};
+use crate::command::config::{BackendKind, Settings, beanstalk_shown};
 use crate::exit::Failure;
 
 /// Starts all configured protocols.
@@ -29,11 +31,36 @@ pub(super) async fn start(
         connections_max: settings.connections_max,
         backup: store.engine().and_then(|engine| backup::maker(engine, settings)),
         test_clock: store.test_clock(),
+        about: about(reload),
+        ui: settings.ui.clone(),
         tls: reload.certificate().tls(),
         resp_tls: reload.certificate().tls(),
     };
     let started = Server::start(store.backend(), options).await;
     started.map_err(|error| Failure::new(with_flag(&error, settings)))
+}
+
+/// What the server tells about itself. Tokens are read again while it runs, so they are left out.
+fn about(reload: &Reload) -> About {
+    let options = reload.shown().into_iter().filter(|shown| !shown.name.starts_with("tokens."));
+    let options: Vec<AboutOption> = options
+        .map(|shown| AboutOption {
+            name: shown.name,
+            value: shown.value,
+            source: shown.source.to_string(),
+        })
+        .collect();
+    let value = |name: &str| {
+        let found = options.iter().find(|option| option.name == name);
+        found.map(|option| option.value.trim_matches('"').to_owned())
+    };
+    let backend = value("backend").unwrap_or_default();
+    let durability = match reload.settings().backend {
+        BackendKind::Disk => value("durability"),
+        BackendKind::Memory => None,
+        BackendKind::Redis => value("redis.level").or_else(|| Some("applied".to_owned())),
+    };
+    About { backend, durability, options }
 }
 
 fn beanstalk(settings: &Settings, drain: &Drain) -> Option<BeanstalkOptions> {

@@ -4,7 +4,7 @@ use dormouse_server::access::Access;
 use dormouse_server::{Reloaded, Reloads};
 
 use super::tls::Certificate;
-use crate::command::config::{Config, Flags, Settings};
+use crate::command::config::{Config, EffectiveValue, Flags, Settings};
 use crate::exit::Failure;
 
 /// The configuration in use, and how to read it again.
@@ -25,6 +25,11 @@ impl Reload {
 
     pub(super) fn settings(&self) -> &Settings {
         &self.config.settings
+    }
+
+    /// Every value in force, with its source.
+    pub(super) fn shown(&self) -> Vec<EffectiveValue> {
+        self.config.shown()
     }
 
     /// The table of tokens; clones follow every reload.
