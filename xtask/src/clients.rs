@@ -9,7 +9,9 @@ use crate::step::{Invocation, build_binary};
 const SUITES: &[(&str, &[&str])] = &[
     ("python", &["sh", "clients/python/check.sh"]),
     ("typescript", &["sh", "clients/typescript/check.sh"]),
+    ("console", &["sh", "crates/dormouse-cli/tests/console/axe.sh"]),
     ("java and go", &["node", "examples/test.mjs"]),
+    ("receivers of pushes", &["node", "examples/push.mjs"]),
 ];
 
 /// Builds the server and runs every suite against it.

@@ -31,6 +31,11 @@ pub(crate) const NEEDED: &[Package] = &[
     Package { program: "redis-check-rdb", package: "redis-tools" },
     // Lints the scripts of the Redis backend.
     Package { program: "luacheck", package: "lua-check" },
+    // The console, looked at in a real browser.
+    Package { program: "chromium", package: "chromium" },
+    Package { program: "chromedriver", package: "chromium-driver" },
+    // Checks the alerts and the dashboard in packaging/.
+    Package { program: "promtool", package: "prometheus" },
     // Networks of a Redis Cluster that a test can cut.
     Package { program: "ip", package: "iproute2" },
 ];

@@ -12,8 +12,8 @@ const VERSION: &str = "schemathesis==4.32.5";
 pub(crate) const EXAMPLES_DEFAULT: u64 = 20;
 /// A larger number would take days.
 pub(crate) const EXAMPLES_MAX: u64 = 1_000_000;
-/// An endless stream: it has tests of its own.
-const ENDLESS: &str = "/v1/events";
+/// Endless streams: they have tests of their own.
+const ENDLESS: [&str; 2] = ["/v1/events", "/v1/pulse"];
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
     response_headers_conformance,response_schema_conformance,allow_header_conformance";
 
@@ -53,7 +53,9 @@ pub(crate) fn run(root: &Path, examples: u64) -> Result<(), String> {
         "--checks",
         CHECKS,
         "--exclude-path",
-        ENDLESS,
+        ENDLESS[0],
+        "--exclude-path",
+        ENDLESS[1],
         "--phases",
         "examples,coverage,fuzzing",
         "--max-examples",

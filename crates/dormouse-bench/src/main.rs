@@ -17,10 +17,12 @@ mod late_busy;
 mod latency;
 mod leftovers;
 mod library;
+mod limits;
 mod pace;
 mod peers;
 mod plan;
 mod progress;
+mod push;
 mod raw;
 mod redis;
 mod reopen;
@@ -51,10 +53,14 @@ enum Command {
     Engine(plan::Plan),
     /// Single calls of the library, from one thread and from several
     Library(library::LibraryPlan),
+    /// Limits of topics and groups: what they cost, what they give, whom they hold up
+    Limits(limits::LimitsPlan),
     /// How long others wait while the engine is busy with much at once
     Stalls(stalls::StallsPlan),
     /// Schedules that rest, and many ticks at once
     Schedules(schedules::SchedulesPlan),
+    /// Deliveries to a sink on loopback: per second, how late, and what idleness costs
+    Push(push::PushPlan),
     /// The backend on a Redis that is started for it, against plain scripts
     Redis(redis::RedisPlan),
     /// This project's server beside Redis and beanstalkd, under the same load
@@ -75,8 +81,10 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Engine(plan) => run::engine(plan),
         Command::Library(plan) => library::run(&plan),
+        Command::Limits(plan) => limits::run(&plan),
         Command::Stalls(plan) => stalls::run(&plan),
         Command::Schedules(plan) => schedules::run(&plan),
+        Command::Push(plan) => push::run(&plan),
         Command::Redis(plan) => redis::run(&plan),
         Command::Peers(plan) => peers::run(&plan),
         Command::Mix(plan) => peers::mix::run(&plan),

@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use dormouse::{Overlap, Pending, PutScheduleReply, Queue, Rule};
+use dormouse_check::harness::redis::{RedisConfig, RedisServer};
+use dormouse_redis::{Options, RedisBackend};
 use serde_json::{Map, Value, json};
 
 use crate::latency::Latencies;
@@ -30,9 +33,21 @@ pub(crate) struct SchedulesPlan {
     /// Seconds of that
     #[arg(long, default_value_t = 10)]
     seconds: u64,
+    /// Phases to leave out
+    #[arg(long, value_delimiter = ',')]
+    skip: Vec<Phase>,
     /// Opens this store and tells what it costs, for the parent process
     #[arg(long, hide = true)]
     open: Option<PathBuf>,
+}
+
+/// The measurements, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Phase {
+    Resting,
+    AtOnce,
+    Late,
+    RedisLate,
 }
 
 /// Puts that are on their way at the same time.
@@ -47,7 +62,28 @@ pub(crate) fn run(plan: &SchedulesPlan) -> Result<()> {
         figures.insert(format!("next_{name}_ns"), json!(next_ns(expression)?));
     }
     let dir = tempfile::tempdir()?;
-    let (empty, full) = (dir.path().join("empty"), dir.path().join("full"));
+    let includes = |phase: Phase| !plan.skip.contains(&phase);
+    if includes(Phase::Resting) {
+        resting(plan, dir.path(), &mut figures)?;
+    }
+    if includes(Phase::AtOnce) {
+        at_once(plan, &dir.path().join("at_once"), &mut figures)?;
+    }
+    if includes(Phase::Late) {
+        lateness(plan, Queue::open(dir.path().join("late"))?, "", &mut figures)?;
+    }
+    if includes(Phase::RedisLate) {
+        let server = RedisServer::start(RedisConfig::default());
+        let backend = RedisBackend::open(&server.url(), Options::default())?;
+        let queue = Queue::from_backend(Arc::new(backend));
+        lateness(plan, queue, "redis_", &mut figures)?;
+    }
+    report::print(Value::Object(figures))
+}
+
+/// What schedules cost that are far off.
+fn resting(plan: &SchedulesPlan, dir: &Path, figures: &mut Map<String, Value>) -> Result<()> {
+    let (empty, full) = (dir.join("empty"), dir.join("full"));
     Queue::open(&empty)?.close()?;
     figures.insert("define_per_s".to_owned(), json!(fill(plan, &full)?));
     // The first start after the fill replays its last journal into memory; once it has been quiet
@@ -59,9 +95,7 @@ pub(crate) fn run(plan: &SchedulesPlan) -> Result<()> {
             figures.insert(format!("{name}_{key}"), value.clone());
         }
     }
-    at_once(plan, &dir.path().join("at_once"), &mut figures)?;
-    lateness(plan, &dir.path().join("late"), &mut figures)?;
-    report::print(Value::Object(figures))
+    Ok(())
 }
 
 /// How long the search for the next tick takes.
@@ -203,8 +237,12 @@ fn ready_after(queue: &Queue, jobs: usize, instant: SystemTime) -> Result<Durati
 }
 
 /// How late jobs of ticks are taken by somebody who waits.
-fn lateness(plan: &SchedulesPlan, dir: &Path, figures: &mut Map<String, Value>) -> Result<()> {
-    let queue = Queue::open(dir)?;
+fn lateness(
+    plan: &SchedulesPlan,
+    queue: Queue,
+    prefix: &str,
+    figures: &mut Map<String, Value>,
+) -> Result<()> {
     let first = SystemTime::now() + Duration::from_secs(5);
     let mut pending = Vec::new();
     for number in 0..plan.rate {
@@ -229,10 +267,14 @@ fn lateness(plan: &SchedulesPlan, dir: &Path, figures: &mut Map<String, Value>) 
             drop(job.ack().send());
         }
     }
-    figures.insert("late_ticks".to_owned(), json!(late.len()));
-    figures.insert("late_p50_us".to_owned(), json!(late.percentile(50)));
-    figures.insert("late_p99_us".to_owned(), json!(late.percentile(99)));
-    figures.insert("early".to_owned(), json!(early));
+    let found = [
+        ("late_ticks", late.len() as u64),
+        ("late_p50_us", late.percentile(50)),
+        ("late_p99_us", late.percentile(99)),
+        ("late_max_us", late.percentile(100)),
+        ("early", early),
+    ];
+    figures.extend(found.map(|(name, figure)| (format!("{prefix}{name}"), json!(figure))));
     queue.close()?;
     Ok(())
 }

@@ -9,11 +9,13 @@
 //! | `harness/process` | real processes and their load, killed with SIGKILL |
 //! | `harness/redis` | real Redis servers and clusters, load on them, lockstep with the oracle |
 //! | `faults/` | simulated disk, proxies that lose and delay, wrong clocks, cut networks |
+//! | `browser/` | Chromium over WebDriver, for the web console |
 //! | `client/` | raw clients of HTTP and RESP, and each protocol as a `Backend` |
 //! | `conformance/` | the suite that every backend passes; a file per verb |
 //!
 //! `README.md` says where a new test goes.
 
+pub mod browser;
 pub mod checker;
 pub mod client;
 pub mod conformance;

@@ -6,8 +6,8 @@ use dormouse_check::conformance::served::{self, NOT_OVER_HTTP, NOT_OVER_RESP, Sk
 use dormouse_check::conformance::{Subject, directory, redis, run, verbs};
 
 /// How many cases cannot work over HTTP, and over RESP.
-const SKIPPED_HTTP: usize = 34;
-const SKIPPED_RESP: usize = 26;
+const SKIPPED_HTTP: usize = 47;
+const SKIPPED_RESP: usize = 39;
 
 macro_rules! over_every_subject {
     ($verb:ident: $($case:ident)+) => {
@@ -122,6 +122,8 @@ dormouse_check::nack!(over_every_subject);
 dormouse_check::pause!(over_every_subject);
 dormouse_check::peek!(over_every_subject);
 dormouse_check::purge!(over_every_subject);
+dormouse_check::push!(over_every_subject);
+dormouse_check::pushes!(over_every_subject);
 dormouse_check::put!(over_every_subject);
 dormouse_check::put_limits!(over_every_subject);
 dormouse_check::put_on_key!(over_every_subject);
@@ -166,6 +168,8 @@ on_a_cluster! {
     pause
     peek
     purge
+    push
+    pushes
     put
     put_limits
     put_on_key

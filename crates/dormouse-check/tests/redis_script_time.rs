@@ -11,8 +11,8 @@ use dormouse_check::harness::redis::{RedisConfig, RedisServer};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::State;
 use dormouse_core::limits::PAGE_MAX;
-use dormouse_core::op::{Forecast, Kick, List, Peek, Put, Reserve, Stats};
-use dormouse_core::topic::TopicName;
+use dormouse_core::op::{Forecast, Kick, List, ListRange, Peek, Put, Reserve, SetTopic, Stats};
+use dormouse_core::topic::{Settings, TopicName};
 use dormouse_redis::limits::BATCH_JOBS_MAX;
 use dormouse_redis::{Options, RedisBackend};
 
@@ -74,7 +74,13 @@ fn a_herd_that_is_due_in_one_ms_makes_no_script_slow() {
         rig.timed("peek", Command::Peek(Peek { topic: topic(), state }));
         let mut cursor = None;
         for _ in 0..3 {
-            let list = List { topic: topic(), state, cursor, limit: PAGE_MAX };
+            let list = List {
+                topic: topic(),
+                state,
+                cursor,
+                limit: PAGE_MAX,
+                range: ListRange::default(),
+            };
             match rig.timed("list", Command::List(list)) {
                 Reply::Page(page) => cursor = page.cursor,
                 other => panic!("{other:?}"),
@@ -88,4 +94,41 @@ fn a_herd_that_is_due_in_one_ms_makes_no_script_slow() {
     rig.timed("forecast", Command::Forecast(forecast));
     rig.timed("kick", Command::Kick(Kick { topic: topic(), max: 1_000 }));
     rig.timed("purge", Command::Purge(topic()));
+}
+
+/// Passing the jobs of a full group is work in portions, and so is taking them back.
+#[test]
+fn a_full_group_with_many_jobs_makes_no_script_slow() {
+    let redis = RedisServer::start(RedisConfig::default());
+    let backend = RedisBackend::open(&redis.url(), Options::default()).unwrap();
+    let topic = TopicName::new("groups").unwrap();
+    let rig = Rig { client: Client::new(Arc::new(backend)), redis, topic };
+    let set = |group_leased_max| {
+        let settings = Settings { group_leased_max, ..Settings::default() };
+        rig.timed("set", Command::from(SetTopic { topic: rig.topic.clone(), settings }));
+    };
+    let put = |group: &'static str, at_ms| Put {
+        group: Some(group.into()),
+        at_ms: Some(at_ms),
+        ..Put::new(rig.topic.clone(), "x".repeat(100))
+    };
+    // In the line before there is a limit: all of them have to be passed.
+    for _ in 0..JOBS / 1_000 {
+        rig.timed("put", Command::Put((0..1_000).map(|_| put("full", 1_000_000)).collect()));
+    }
+    set(Some(1));
+    assert_eq!(rig.reserve().len(), 1);
+    // These are parked as they come.
+    for _ in 0..JOBS / 1_000 {
+        rig.timed("put", Command::Put((0..1_000).map(|_| put("full", 1_000_000)).collect()));
+    }
+    rig.timed("put", Command::Put(vec![put("other", 2_000_000)]));
+    let other = rig.reserve();
+    assert_eq!(other.len(), 1);
+    rig.timed("ack", Command::Ack(vec![other[0].token]));
+    rig.timed("stats", Command::Stats(Stats { topic: Some(rig.topic.clone()) }));
+    set(None);
+    assert!(rig.reserve().len() >= BATCH_JOBS_MAX / 2);
+    set(Some(1));
+    rig.timed("purge", Command::Purge(rig.topic.clone()));
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: the rules of this repository that a machine can hold.
 
+mod console;
 mod cycles;
 mod docs;
 mod glossary;
@@ -95,6 +96,7 @@ fn check(paths: &[String], files: &[TextFile]) -> Vec<Finding> {
     for file in files {
         findings.extend(paths::check_machine_paths(file));
         findings.extend(markers::check(file));
+        findings.extend(console::check(file));
         match file.path.ends_with(".md") {
             true => warnings.extend(shape::check_lines(file)),
             false => findings.extend(shape::check_lines(file)),

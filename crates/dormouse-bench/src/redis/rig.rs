@@ -85,10 +85,10 @@ impl Rig {
     }
 }
 
-/// The first operation of a script: after its name come the keys, eleven words for all operations,
+/// The first operation of a script: after its name come the keys, fifteen words for all operations,
 /// then the verb. Anything else is named by its own first word.
 fn verb_of(words: &[String]) -> String {
-    const COMMON: usize = 11;
+    const COMMON: usize = 15;
     let keys = words.get(2).and_then(|count| count.parse::<usize>().ok());
     let verb = keys.and_then(|keys| words.get(3 + keys + COMMON));
     verb.or(words.first()).cloned().unwrap_or_default()
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_script_is_named_by_its_first_verb() {
         let mut words: Vec<String> = ["EVALSHA", "abc", "2", "k1", "k2"].map(String::from).into();
-        words.extend((0..11).map(|index| index.to_string()));
+        words.extend((0..15).map(|index| index.to_string()));
         words.push("put".to_owned());
         assert_eq!(verb_of(&words), "put");
         assert_eq!(verb_of(&["KEYS".to_owned(), "*".to_owned()]), "KEYS");

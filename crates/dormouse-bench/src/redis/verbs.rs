@@ -3,7 +3,9 @@
 
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::{JobId, State};
-use dormouse_core::op::{Cancel, Forecast, Kick, List, Peek, Reschedule, ReserveId, Stats, Target};
+use dormouse_core::op::{
+    Cancel, Forecast, Kick, List, ListRange, Peek, Reschedule, ReserveId, Stats, Target,
+};
 use serde_json::{Map, Value};
 
 use super::memory::Backlog;
@@ -63,7 +65,13 @@ pub(super) fn run(
     let take = |id| Command::ReserveId(ReserveId { id, ttr_ms: None, session: None });
     trial.ask("reserve_id", ids.map(take))?;
     trial.ask("kick", [Command::Kick(Kick { topic: topic(), max: 10_000 })])?;
-    let list = List { topic: topic(), state: State::Ready, cursor: None, limit: PAGE };
+    let list = List {
+        topic: topic(),
+        state: State::Ready,
+        cursor: None,
+        limit: PAGE,
+        range: ListRange::default(),
+    };
     trial.ask("list ready", [Command::List(list)])?;
     trial.ask("purge", [Command::Purge(topic())])?;
     trial.report("30 days, changes", found);
@@ -130,7 +138,13 @@ impl<'a> Trial<'a> {
         self.rig.server.reset_stats();
         let mut cursor = None;
         for _ in 0..PAGES {
-            let list = List { topic: self.backlog.topic.clone(), state, cursor, limit: PAGE };
+            let list = List {
+                topic: self.backlog.topic.clone(),
+                state,
+                cursor,
+                limit: PAGE,
+                range: ListRange::default(),
+            };
             match self.timed(Command::List(list))? {
                 Reply::Page(page) => cursor = page.cursor,
                 other => return Err(unexpected("list", &other)),

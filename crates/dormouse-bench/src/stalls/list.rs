@@ -5,7 +5,7 @@ use std::time::Instant;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
 use dormouse_core::job::State;
-use dormouse_core::op::{List, Peek, Put};
+use dormouse_core::op::{List, ListRange, Peek, Put};
 use dormouse_core::topic::TopicName;
 use serde_json::Value;
 
@@ -58,7 +58,13 @@ impl Look {
         let mut cursor = None;
         loop {
             let (topic, state) = (topic.clone(), State::Delayed);
-            match self.ask(&Command::List(List { topic, state, cursor, limit: PAGE }))? {
+            match self.ask(&Command::List(List {
+                topic,
+                state,
+                cursor,
+                limit: PAGE,
+                range: ListRange::default(),
+            }))? {
                 Reply::Page(page) if page.jobs.len() == 1 => return Ok(()),
                 Reply::Page(page) if page.jobs.is_empty() && page.cursor.is_some() => {
                     cursor = page.cursor;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::State;
-use dormouse_core::op::{Forecast, Kick, List, Peek, Put};
+use dormouse_core::op::{Forecast, Kick, List, ListRange, Peek, Put};
 use dormouse_core::topic::TopicName;
 use dormouse_disk::clock::TimeSource;
 use serde_json::{Map, Value};
@@ -44,7 +44,8 @@ fn ask(stage: &Stage, topic: &TopicName, jobs: u64) -> Result<Map<String, Value>
     let forecast =
         Forecast { topic: topic.clone(), from_ms, to_ms: from_ms + STEPS * step_ms, step_ms };
     let (state, limit) = (State::Delayed, 1_000);
-    let list = List { topic: topic.clone(), state, cursor: None, limit };
+    let list =
+        List { topic: topic.clone(), state, cursor: None, limit, range: ListRange::default() };
     let questions = [
         ("forecast_ms", Command::Forecast(forecast)),
         ("list_ms", Command::List(list)),

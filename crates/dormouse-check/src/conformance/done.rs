@@ -96,7 +96,13 @@ fn pages_of_done_jobs(s: &mut Subject) {
     assert_eq!(all.len(), 10);
     assert_eq!(s.list_ids("mail", State::Done, 3), all);
     let cursor = s.list("mail", State::Done, None, 3).cursor;
-    let foreign = List { topic: topic("mail"), state: State::Dead, cursor, limit: 3 };
+    let foreign = List {
+        topic: topic("mail"),
+        state: State::Dead,
+        cursor,
+        limit: 3,
+        range: ListRange::default(),
+    };
     refused(s.try_list(foreign), Code::Invalid, &["cursor"]);
 }
 

@@ -50,6 +50,8 @@ mod pause;
 mod peek;
 mod prelude;
 mod purge;
+mod push;
+mod pushes;
 mod put;
 mod put_limits;
 mod put_on_key;
@@ -104,6 +106,8 @@ const SUITE: &[(&str, Cases)] = &[
     ("pause", pause::CASES),
     ("peek", peek::CASES),
     ("purge", purge::CASES),
+    ("push", push::CASES),
+    ("pushes", pushes::CASES),
     ("put", put::CASES),
     ("put_limits", put_limits::CASES),
     ("put_on_key", put_on_key::CASES),

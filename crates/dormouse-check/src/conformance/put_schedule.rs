@@ -67,15 +67,18 @@ fn the_template_comes_back_in_each_job(s: &mut Subject) {
     put.template.priority = Some(7);
     put.template.ttr_ms = Some(12_345);
     put.template.attempts_max = Some(3);
+    put.template.expires_after_ms = Some(500_000);
     s.schedule(put.clone());
     let definition = s.look().definition;
+    assert_eq!(definition.template.expires_after_ms, Some(500_000));
     assert_eq!(definition.template.headers, put.template.headers);
     assert_eq!((definition.template.priority, definition.template.ttr_ms), (Some(7), Some(12_345)));
     s.advance(1_001);
     let job = s.take_tick();
     assert_eq!((job.body.as_ref(), &job.headers), (b"work".as_ref(), &put.template.headers));
-    assert_eq!((job.priority, job.ttr_ms), (7, 12_345));
-    assert_eq!(s.view(job.id).job.content.attempts_max, 3);
+    assert_eq!((job.priority, job.ttr_ms, job.expires_after_ms), (7, 12_345, 500_000));
+    let content = s.view(job.id).job.content;
+    assert_eq!((content.attempts_max, content.expires_after_ms), (3, 500_000));
 }
 
 fn the_same_again_changes_nothing(s: &mut Subject) {

@@ -79,6 +79,10 @@ const IN_ONE_PARTITION: &[(&str, &[&str])] = &[
             "order_holds_over_many_jobs",
         ],
     ),
+    ("limits", &[]),
+    // Each partition has its share of concurrency.
+    ("push", &[]),
+    ("pushes", &[]),
     // Those who wait are served in order by each partition.
     ("reserve_wait", &[]),
     ("revive", &["all_of_a_topic"]),
@@ -125,9 +129,6 @@ fn partitions(verb: &str, case: &str) -> Option<u16> {
 
 /// Why this case is not run on Redis, if it is not.
 pub fn not_on_redis(verb: &str, case: &str) -> Option<&'static str> {
-    if verb == "limits" {
-        return Some("the scripts do not know limits yet; such settings and groups are refused");
-    }
     reason(NOT_ON_REDIS, verb, case)
 }
 

@@ -1,5 +1,7 @@
 //! Each operation as a call, for one item; a reply of another kind fails the case.
 
+use dormouse_core::topic::Push;
+
 use super::prelude::*;
 
 /// The reply of this kind, or the error of the whole request.
@@ -244,7 +246,13 @@ impl Subject {
         cursor: Option<String>,
         limit: usize,
     ) -> Page {
-        good(self.try_list(List { topic: topic(name), state, cursor, limit }))
+        good(self.try_list(List {
+            topic: topic(name),
+            state,
+            cursor,
+            limit,
+            range: ListRange::default(),
+        }))
     }
 
     /// All ids of a state, page by page.
@@ -412,6 +420,21 @@ impl WaitingLock {
 
     pub(super) fn answer(self) -> Result<LockReply, Error> {
         reply!(self.0.wait(), Lock)
+    }
+}
+
+/// Pushes.
+impl Subject {
+    pub(super) fn try_push(&self, set: SetPush) -> Result<Option<Arc<Push>>, Error> {
+        reply!(self.ask(Command::SetPush(Box::new(set))), Push)
+    }
+
+    pub(super) fn push_of(&self, name: &str) -> Result<Option<Arc<Push>>, Error> {
+        reply!(self.ask(Command::GetPush(topic(name))), Push)
+    }
+
+    pub(super) fn pushes(&self, page: Pushes) -> Result<PushesPage, Error> {
+        reply!(self.ask(Command::Pushes(page)), Pushes)
     }
 }
 

@@ -372,7 +372,13 @@ impl CommandSource {
             2 => Command::Peek(Peek { topic: topic(b), state }),
             3 => {
                 let limit = usize::from(1 + d % 8);
-                Command::List(List { topic: topic(b), state, cursor: None, limit })
+                Command::List(List {
+                    topic: topic(b),
+                    state,
+                    cursor: None,
+                    limit,
+                    range: ListRange::default(),
+                })
             }
             4 => Command::Stats(Stats { topic: (b % 4 != 0).then(|| topic(b / 4)) }),
             5 => Command::Topics(Topics {

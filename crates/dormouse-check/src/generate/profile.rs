@@ -28,7 +28,7 @@ pub const REDIS_VOCABULARY: Vocabulary = Vocabulary {
     keys: &["k", "l", "m"],
     priorities: &[None, Some(0), Some(7), Some(1_024), Some(u32::MAX)],
     ends: true,
-    limits: false,
+    limits: true,
 };
 
 /// Weights in histories of the disk store, in five profiles: mixed; many flushes; flushes and dead

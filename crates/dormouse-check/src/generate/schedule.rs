@@ -44,6 +44,7 @@ fn template(number: u16) -> Template {
         body: "tick".repeat(usize::from(number % 5)).into(),
         ttr_ms: Some(i64::from(1 + number / 5 % 300)),
         attempts_max: Some(u32::from(number % 3)),
+        expires_after_ms: (number % 4 == 1).then(|| i64::from(number / 4 % 300)),
         ..Template::default()
     }
 }

@@ -4,7 +4,7 @@ use dormouse_core::backend::{Answer, Request, Ticket};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::State;
 use dormouse_core::machine::{Machine, Output};
-use dormouse_core::op::{GetSchedule, JobView, List, ScheduleView, Stats};
+use dormouse_core::op::{GetSchedule, JobView, List, ListRange, ScheduleView, Stats};
 use dormouse_core::time::Now;
 use dormouse_core::timeline::memory::MemoryTimeline;
 use dormouse_core::topic::TopicName;
@@ -93,7 +93,13 @@ impl Oracle {
 
     /// All jobs of a state; there are never more than a page.
     pub(crate) fn all(&mut self, topic: &TopicName, state: State) -> Vec<JobView> {
-        let list = List { topic: topic.clone(), state, cursor: None, limit: 1_000 };
+        let list = List {
+            topic: topic.clone(),
+            state,
+            cursor: None,
+            limit: 1_000,
+            range: ListRange::default(),
+        };
         match self.look(Command::List(list)) {
             Some(Reply::Page(page)) => page.jobs,
             _ => Vec::new(),

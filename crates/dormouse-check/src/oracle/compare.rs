@@ -1,8 +1,5 @@
 //! Everything that the store and the oracle know, side by side.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-
 use dormouse_core::error::Fatal;
 use dormouse_core::image::TopicImage;
 use dormouse_core::job::JobId;
@@ -14,7 +11,7 @@ use dormouse_core::topic::TopicNo;
 use dormouse_disk::store::Store;
 
 use crate::oracle::Oracle;
-use crate::oracle::deadlines::{Deadline, deadlines_needed};
+use crate::oracle::deadlines::check_deadlines;
 
 /// The names to look up.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +37,7 @@ pub fn compare(
         for class in classes(known) {
             compare_lane(store, oracle, topic, class, now)?;
         }
+        compare_deadlines(store, oracle, topic, now)?;
         for key in &known.keys {
             let want = oracle.machine.timeline_mut().find_key(topic, key).map_err(text)?;
             let have = store.machine().timeline_mut().find_key(topic, key).map_err(text)?;
@@ -57,10 +55,9 @@ pub fn compare(
         if place != found {
             return Err(format!("place_of {id} is {place:?}, but it is found at {found:?}"));
         }
-        let is_job = |resting: &Resting| resting.place.topic.deadline_topic().is_none();
-        same_resting(have.filter(is_job), want.filter(is_job), || format!("find {id}"))?;
+        same_resting(have, want, || format!("find {id}"))?;
     }
-    compare_deadlines(store, oracle, now)?;
+    check_deadlines(&oracle.machine)?;
     check_counts(oracle)
 }
 
@@ -208,24 +205,20 @@ fn check_counts(oracle: &Oracle) -> Result<(), String> {
     Ok(())
 }
 
-/// Every waiting job that expires, and has not yet, has an entry in the store that lets it die in
-/// time, and its topic knows of entries. Entries of earlier rests go without a fact, so they need
-/// not be the same.
-fn compare_deadlines(store: &mut Store, oracle: &Oracle, now: Now) -> Result<(), String> {
-    let needed = deadlines_needed(&oracle.machine, now);
-    let mut lines: BTreeMap<(TopicNo, Class), Vec<Resting>> = BTreeMap::new();
-    for Deadline { topic, class, due_at, id } in needed {
-        if let Entry::Vacant(line) = lines.entry((topic, class)) {
-            line.insert(whole_lane(store.machine().timeline_mut(), topic.deadlines(), class)?);
-        }
-        let is_entry = |entry: &Resting| {
-            entry.place.due_at == due_at && entry.job.content.body[..] == id.0.to_be_bytes()
-        };
-        if !lines[&(topic, class)].iter().any(is_entry) {
-            return Err(format!("job {id} of {topic:?} has no deadline at {due_at} {class:?}"));
-        }
+/// The lines of deadlines are the same, and the topics of the store know of those that are not
+/// empty.
+fn compare_deadlines(
+    store: &mut Store,
+    oracle: &mut Oracle,
+    topic: TopicNo,
+    now: Now,
+) -> Result<(), String> {
+    for clock in [Clock::Steady, Clock::Wall] {
+        let class = Class::waiting(0, clock);
+        compare_lane(store, oracle, topic.deadlines(), class, now)?;
+        let line = whole_lane(oracle.machine.timeline_mut(), topic.deadlines(), class)?;
         let mut topics = store.machine().topic_images();
-        if !topics.any(|image| image.topic == topic && image.has_deadlines) {
+        if !line.is_empty() && !topics.any(|image| image.topic == topic && image.has_deadlines) {
             return Err(format!("topic {topic:?} does not know of its deadlines"));
         }
     }

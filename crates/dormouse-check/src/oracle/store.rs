@@ -12,7 +12,7 @@ use dormouse_core::place::{Class, Place};
 use dormouse_core::time::Now;
 use dormouse_core::timeline::memory::MemoryTimeline;
 
-use super::deadlines::missing_deadline;
+use super::deadlines::check_deadlines;
 
 /// A checkpoint, and the jobs that rested then.
 #[derive(Clone)]
@@ -154,7 +154,7 @@ impl Oracle {
                 self.out.facts, out_from_start.facts
             ));
         }
-        same_state(&machine, &from_start, now)?;
+        same_state(&machine, &from_start)?;
         self.open = std::mem::take(&mut self.out.facts);
         self.machine = machine;
         self.seal(last_batch + 1);
@@ -178,19 +178,14 @@ fn restored(snapshot: &Snapshot) -> Machine<MemoryTimeline> {
     machine
 }
 
-/// Whether two machines know the same, but for what is forgotten without a fact: holds, and
-/// deadlines of earlier rests.
+/// Whether two machines know the same, but for holds, which are forgotten without a fact.
 fn same_state(
     one: &Machine<MemoryTimeline>,
     other: &Machine<MemoryTimeline>,
-    now: Now,
 ) -> Result<(), String> {
-    let lasts =
-        |place: &Place| place.class != Class::HOLD && place.topic.deadline_topic().is_none();
+    let lasts = |place: &Place| place.class != Class::HOLD;
     for machine in [one, other] {
-        if let Some(missing) = missing_deadline(machine, now) {
-            return Err(format!("after a start there is no {missing:?}"));
-        }
+        check_deadlines(machine).map_err(|error| format!("after a start {error}"))?;
     }
     let parts = |machine: &Machine<MemoryTimeline>| {
         let bare = |image| TopicImage { has_deadlines: false, has_parked: false, ..image };

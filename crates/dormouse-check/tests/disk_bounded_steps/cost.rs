@@ -7,7 +7,8 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::{JobId, State, Token};
 use dormouse_core::limits::{BATCH_MAX, PORTION_BYTES};
 use dormouse_core::op::{
-    Cancel, Forecast, Kick, Kill, KillTarget, List, Peek, Put, Reserve, ReviveTopic, Stats, Target,
+    Cancel, Forecast, Kick, Kill, KillTarget, List, ListRange, Peek, Put, Reserve, ReviveTopic,
+    Stats, Target,
 };
 use dormouse_core::timeline::{Next, Timeline};
 use dormouse_core::topic::{TopicName, TopicNo};
@@ -69,7 +70,13 @@ fn kick_and_revival_of_large_jobs_are_bounded_by_bytes() {
     let (reply, ticks) = step_in_portions(&mut driver, time, revive);
     assert_eq!(reply, Reply::Count(LARGE_JOBS as u64));
     assert!(ticks >= portions / 2, "{ticks} ticks");
-    let list = List { topic: topic(), state: State::Ready, cursor: None, limit: 1_000 };
+    let list = List {
+        topic: topic(),
+        state: State::Ready,
+        cursor: None,
+        limit: 1_000,
+        range: ListRange::default(),
+    };
     let (reply, ticks) = step_in_portions(&mut driver, time, Command::List(list));
     let Reply::Page(page) = reply else { panic!("{reply:?}") };
     assert_eq!(page.jobs.len(), LARGE_JOBS);
@@ -83,7 +90,13 @@ fn a_look_passes_few_cancelled_jobs_if_they_are_large() {
     let mut driver = open(time);
     let ids = put_large(&mut driver, time);
     cancel(&mut driver, time, &ids);
-    let list = List { topic: topic(), state: State::Delayed, cursor: None, limit: 10 };
+    let list = List {
+        topic: topic(),
+        state: State::Delayed,
+        cursor: None,
+        limit: 10,
+        range: ListRange::default(),
+    };
     let (_, ticks) = step_in_portions(&mut driver, time, Command::List(list));
     assert!(ticks >= 3, "{ticks} ticks");
     time.advance(2 * DELAY_MS as u64, false);
@@ -131,7 +144,13 @@ fn a_topic_with_many_priorities_is_asked_in_portions() {
     // The earliest, whatever their priority.
     let kick = Command::Kick(Kick { topic: topic(), max: 30 });
     assert_eq!(ask(&mut driver, kick), Reply::Count(30));
-    let list = List { topic: topic(), state: State::Ready, cursor: None, limit: 1_000 };
+    let list = List {
+        topic: topic(),
+        state: State::Ready,
+        cursor: None,
+        limit: 1_000,
+        range: ListRange::default(),
+    };
     let Reply::Page(page) = ask(&mut driver, Command::List(list)) else { panic!() };
     let priorities: Vec<u32> = page.jobs.iter().map(|view| view.job.progress.priority).collect();
     let expected: Vec<u32> = (0..30).map(|index| index / 3).collect();

@@ -6,7 +6,7 @@ use dormouse_core::backend::Ticket;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::{JobId, State};
 use dormouse_core::limits::BATCH_MAX;
-use dormouse_core::op::{Forecast, Kick, List, Peek, Put, Reschedule, Stats, Target};
+use dormouse_core::op::{Forecast, Kick, List, ListRange, Peek, Put, Reschedule, Stats, Target};
 use dormouse_core::place::Class;
 use dormouse_core::time::Clock;
 use dormouse_core::timeline::{Head, Next, Timeline};
@@ -47,7 +47,13 @@ fn list_peek_and_kick_pass_cancelled_jobs_in_portions() {
     put(&mut driver, time, 1, 0);
     cancelled(&mut driver, time, MANY);
     let behind = put(&mut driver, time, 3, 2_000);
-    let list = List { topic: topic(), state: State::Delayed, cursor: None, limit: 2 };
+    let list = List {
+        topic: topic(),
+        state: State::Delayed,
+        cursor: None,
+        limit: 2,
+        range: ListRange::default(),
+    };
     let (reply, ticks) = step_in_portions(&mut driver, time, Command::List(list));
     let Reply::Page(page) = reply else { panic!("{reply:?}") };
     let ids: Vec<JobId> = page.jobs.iter().map(|view| view.job.id).collect();
@@ -144,7 +150,13 @@ fn a_job_that_moves_during_a_list_is_shown_once() {
     cancelled(&mut driver, time, MANY);
     let last = put(&mut driver, time, 1, 2_000)[0];
     let now = driver.now(time);
-    let list = List { topic: topic(), state: State::Delayed, cursor: None, limit: 10 };
+    let list = List {
+        topic: topic(),
+        state: State::Delayed,
+        cursor: None,
+        limit: 10,
+        range: ListRange::default(),
+    };
     assert!(driver.step(now, Ticket::next(), Command::List(list)).unwrap().is_empty());
     let target = Target::Id(first);
     let later = Reschedule { target, delay_ms: Some(3_000), at_ms: None };

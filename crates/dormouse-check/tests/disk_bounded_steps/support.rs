@@ -35,6 +35,14 @@ pub(crate) fn cancel(driver: &mut Driver, time: SimTime, ids: &[JobId]) {
     }
 }
 
+/// Makes what was done durable.
+pub(crate) fn sync(driver: &mut Driver, time: SimTime) {
+    driver.seal(driver.now(time));
+    driver.write(usize::MAX).unwrap();
+    driver.sync().unwrap();
+    driver.report(false);
+}
+
 /// Moves the memtable into a run.
 pub(crate) fn flush(driver: &mut Driver, time: SimTime) {
     let now = driver.now(time);

@@ -33,7 +33,7 @@ struct Run {
 }
 
 /// Kills the primary of a slot, waits for the failover, and brings the old one back.
-fn fail_over(cluster: &mut RedisCluster, slot: u16) -> (Instant, Duration) {
+pub(crate) fn fail_over(cluster: &mut RedisCluster, slot: u16) -> (Instant, Duration) {
     let victim = cluster.primary_of(slot);
     let killed_at = Instant::now();
     cluster.kill(victim);

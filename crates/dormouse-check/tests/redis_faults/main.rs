@@ -7,6 +7,7 @@ mod locks;
 mod many_callers;
 mod sentinel;
 mod single_server;
+mod ticks;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -15,7 +15,8 @@ use dormouse_core::backend::Answer;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::State;
 use dormouse_core::op::{
-    GetSchedule, JobView, LeasedJob, List, PutSchedule, PutScheduleReply, Reserve, ScheduleView,
+    GetSchedule, JobView, LeasedJob, List, ListRange, PutSchedule, PutScheduleReply, Reserve,
+    ScheduleView,
 };
 use dormouse_core::schedule::{Overlap, ScheduleName, Template};
 use dormouse_core::topic::TopicName;
@@ -61,7 +62,8 @@ impl Rig {
     }
 
     fn jobs(&self, state: State) -> Vec<JobView> {
-        let list = List { topic: topic(), state, cursor: None, limit: 1_000 };
+        let list =
+            List { topic: topic(), state, cursor: None, limit: 1_000, range: ListRange::default() };
         match self.ask(Command::List(list)) {
             Ok(Reply::Page(page)) => page.jobs,
             other => panic!("{other:?}"),

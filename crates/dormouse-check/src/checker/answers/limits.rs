@@ -139,6 +139,7 @@ mod tests {
             body_kind: Default::default(),
             tick: None,
             group: group.map(|group| Bytes::from_static(group.as_bytes())),
+            expires_after_ms: 0,
         }
     }
 

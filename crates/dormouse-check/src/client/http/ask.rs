@@ -5,8 +5,8 @@ use dormouse_core::error::Error;
 use dormouse_core::job::Token;
 use dormouse_core::limits::AT_MS_MAX;
 use dormouse_core::op::{
-    Cancel, Forecast, Kill, KillTarget, List, Lock, Locks, Nack, Release, RenewLock, Reschedule,
-    Reserve, ReserveId, Target, Topics, Unlock,
+    Cancel, Forecast, Kill, KillTarget, List, ListOrder, Lock, Locks, Nack, Release, RenewLock,
+    Reschedule, Reserve, ReserveId, Target, Topics, Unlock,
 };
 use serde_json::{Map, Value, json};
 
@@ -92,7 +92,11 @@ pub(super) fn parts(command: &Command, form: PutForm) -> Result<Vec<Part>, Error
             Part::whole(schedule::change(&schedule::path(&one.topic, &one.name), one.change))
         }
         Command::RunSchedule(run) => Part::whole(schedule::run(run)),
-        Command::Peek(_)
+        // What a push is made of has another form there.
+        Command::SetPush(_)
+        | Command::GetPush(_)
+        | Command::Pushes(_)
+        | Command::Peek(_)
         | Command::TopicsOf(_)
         | Command::OpenSession
         | Command::CloseSession(_)
@@ -259,6 +263,13 @@ fn list(list: &List) -> String {
     query.add("state", Some(list.state));
     query.add("cursor", list.cursor.as_ref());
     query.add("limit", Some(list.limit));
+    query.add("from", list.range.from_ms);
+    query.add("to", list.range.to_ms);
+    match list.range.order {
+        ListOrder::Usual => {}
+        ListOrder::Due => query.add("order", Some("due")),
+        ListOrder::Newest => query.add("newest", Some(true)),
+    }
     query.after(format!("{}/jobs", topic(&list.topic)))
 }
 

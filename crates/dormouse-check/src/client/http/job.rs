@@ -42,6 +42,7 @@ struct LeasedIn {
     expires_at: At,
     ttr_ms: u64,
     priority: u32,
+    expires_after_ms: u64,
     group: Option<String>,
     group_base64: Option<String>,
     headers: Option<BTreeMap<String, String>>,
@@ -195,6 +196,7 @@ impl LeasedIn {
             body_kind,
             tick: tick_of(self.schedule, self.tick, self.ticks_missed)?,
             group: name_of(self.group, self.group_base64)?,
+            expires_after_ms: self.expires_after_ms,
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
 use dormouse_core::op::{
@@ -46,7 +47,8 @@ pub(super) fn put(put: &PutSchedule) -> Result<Call, Error> {
         let pairs = headers.iter().map(|(name, value)| (name.clone(), json!(value)));
         Value::Object(pairs.collect())
     });
-    let fields: [(&str, Option<Value>); 19] = [
+    let group = template.group.as_ref().map(|group| String::from_utf8_lossy(group));
+    let fields: [(&str, Option<Value>); 21] = [
         ("cron", put.cron.as_ref().map(|text| json!(text))),
         ("zone", put.zone.as_ref().map(|text| json!(text))),
         ("every", put.every_ms.map(Value::from)),
@@ -57,6 +59,8 @@ pub(super) fn put(put: &PutSchedule) -> Result<Call, Error> {
         ("ttr", template.ttr_ms.map(Value::from)),
         ("attempts_max", template.attempts_max.map(Value::from)),
         ("backoff", template.backoff.as_deref().map(backoff_out)),
+        ("expires_after", template.expires_after_ms.map(Value::from)),
+        ("group", group.map(|group| json!(group))),
         ("overlap", put.overlap.map(|overlap| json!(overlap.as_str()))),
         ("catchup", put.catchup.map(|catchup| json!(catchup.as_str()))),
         ("late_max", put.late_max_ms.map(Value::from)),
@@ -199,6 +203,8 @@ pub(super) struct ScheduleIn {
     ttr_ms: Option<i64>,
     attempts_max: Option<u32>,
     backoff: Option<BackoffIn>,
+    expires_after_ms: Option<i64>,
+    group: Option<String>,
     headers: Option<BTreeMap<String, String>>,
     #[serde(default, deserialize_with = "present")]
     body: Option<Box<RawValue>>,
@@ -239,6 +245,8 @@ impl ScheduleIn {
             ttr_ms: self.ttr_ms,
             attempts_max: self.attempts_max,
             backoff: self.backoff.map(BackoffIn::backoff),
+            expires_after_ms: self.expires_after_ms,
+            group: self.group.map(Bytes::from),
         };
         Ok(ScheduleView {
             topic: TopicName::new(&self.topic)?,

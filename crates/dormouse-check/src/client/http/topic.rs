@@ -176,6 +176,7 @@ impl SettingsIn {
             rate: self.rate.map(RateIn::rate),
             group_leased_max: self.group_leased_max,
             group_rate: self.group_rate.map(RateIn::rate),
+            push: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::job::State;
 use dormouse_core::limits::PAGE_MAX;
-use dormouse_core::op::{JobView, Kick, List, ReviveTopic, Stats};
+use dormouse_core::op::{JobView, Kick, List, ListRange, ReviveTopic, Stats};
 use dormouse_core::topic::TopicName;
 
 use crate::checker::event::{Ask, Dumped, Event, Verb};
@@ -60,7 +60,7 @@ pub fn dump(backend: &Arc<dyn Backend>) -> Result<Event, Error> {
 
 fn list(topic: &str, state: State, cursor: Option<String>) -> Result<Command, Error> {
     let topic = TopicName::new(topic)?;
-    Ok(Command::List(List { topic, state, cursor, limit: PAGE_MAX }))
+    Ok(Command::List(List { topic, state, cursor, limit: PAGE_MAX, range: ListRange::default() }))
 }
 
 fn dumped(view: &JobView) -> Dumped {

@@ -12,7 +12,7 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
 use dormouse_core::job::{State, Token};
 use dormouse_core::limits::PAGE_MAX;
-use dormouse_core::op::{LeasedJob, List, Put, Reserve};
+use dormouse_core::op::{LeasedJob, List, ListRange, Put, Reserve};
 use dormouse_core::topic::TopicName;
 
 use crate::generate::body::{body, number_of};
@@ -214,7 +214,13 @@ fn all(client: &Client, topic: &TopicName) -> BTreeSet<u64> {
     for state in STATES {
         let mut cursor = None;
         loop {
-            let list = List { topic: topic.clone(), state, cursor, limit: PAGE_MAX };
+            let list = List {
+                topic: topic.clone(),
+                state,
+                cursor,
+                limit: PAGE_MAX,
+                range: ListRange::default(),
+            };
             match client.call_one(Command::List(list)) {
                 Ok(Reply::Page(page)) => {
                     let jobs = page.jobs.iter();

@@ -12,7 +12,7 @@ use dormouse_core::backend::Backend;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::job::State;
-use dormouse_core::op::{List, Stats};
+use dormouse_core::op::{List, ListRange, Stats};
 use dormouse_core::topic::TopicName;
 
 use crate::checker::event::{Ask, Event, Verb};
@@ -203,7 +203,7 @@ fn is_settled(backend: &Arc<dyn Backend>) -> Result<bool, Error> {
     for topic in TOPICS {
         for state in [State::Leased, State::Ready] {
             let topic = TopicName::new(topic)?;
-            let list = List { topic, state, cursor: None, limit: 1 };
+            let list = List { topic, state, cursor: None, limit: 1, range: ListRange::default() };
             match client.call_one(Command::List(list))? {
                 Reply::Page(page) if page.jobs.is_empty() => {}
                 _ => return Ok(false),

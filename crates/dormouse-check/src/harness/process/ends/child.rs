@@ -295,7 +295,13 @@ fn all(client: &Client) -> Result<Vec<Found>, Error> {
         for state in [State::Leased, State::Delayed, State::Ready, State::Dead, State::Done] {
             let mut cursor = None;
             loop {
-                let list = List { topic: topic(name)?, state, cursor, limit: PAGE_MAX };
+                let list = List {
+                    topic: topic(name)?,
+                    state,
+                    cursor,
+                    limit: PAGE_MAX,
+                    range: ListRange::default(),
+                };
                 let Reply::Page(page) = client.call_one(Command::List(list))? else {
                     return Err(odd("a list"));
                 };

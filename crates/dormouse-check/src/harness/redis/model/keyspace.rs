@@ -15,10 +15,11 @@ struct Partition<'a> {
     redis: &'a RedisServer,
     tag: String,
     priorities: Vec<u32>,
+    now_ms: u64,
 }
 
 /// Checks all partitions of topics.
-pub(crate) fn check_keys(redis: &RedisServer) -> Result<(), String> {
+pub(crate) fn check_keys(redis: &RedisServer, now_ms: u64) -> Result<(), String> {
     let mut partitions: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for key in texts(&redis.must(&["KEYS", "dormouse:*"])) {
         let key = String::from_utf8_lossy(&key).into_owned();
@@ -31,7 +32,7 @@ pub(crate) fn check_keys(redis: &RedisServer) -> Result<(), String> {
         priorities.extend(name.strip_prefix('z').and_then(|number| number.parse::<u32>().ok()));
     }
     for (tag, priorities) in partitions {
-        let partition = Partition { redis, tag, priorities };
+        let partition = Partition { redis, tag, priorities, now_ms };
         partition.check().map_err(|why| format!("keys of {}: {why}", partition.tag))?;
     }
     Ok(())
@@ -65,7 +66,7 @@ impl Partition<'_> {
                 if (ZONE..2.0 * ZONE).contains(&score) {
                     first_end = first_end.min(score - ZONE);
                 }
-                if score >= ZONE && !progress.contains_key(&id) {
+                if (ZONE..3.0 * ZONE).contains(&score) && !progress.contains_key(&id) {
                     return Err(format!("job {id:x?} is leased and has no fence"));
                 }
                 if let Some(said) = progress.get(&id).and_then(|bytes| bytes.get(12..16))
@@ -96,6 +97,7 @@ impl Partition<'_> {
             return Err(format!("the fence of {id:x?} has no job"));
         }
         self.check_names(&records)?;
+        self.check_groups(&progress)?;
         self.check_schedules()?;
         self.check_bound(first_end)
     }
@@ -114,6 +116,46 @@ impl Partition<'_> {
         }
         match holds.iter().find(|key| !names.contains_key(*key)) {
             Some(key) => Err(format!("the hold of {} is of no key", String::from_utf8_lossy(key))),
+            None => Ok(()),
+        }
+    }
+
+    /// A parked job is among those of its group, and no other is; a leased job with a group has a
+    /// slot, and every slot has an end.
+    fn check_groups(&self, progress: &BTreeMap<Key, Key>) -> Result<(), String> {
+        let keys = |name: &str| -> BTreeSet<Key> {
+            self.members(name).into_iter().map(|(member, _)| member).collect()
+        };
+        let (slots, listed, instants) = (keys("g"), keys("q"), keys("i"));
+        let mut parked = BTreeSet::new();
+        for priority in &self.priorities {
+            for (id, score) in self.members(&format!("z{priority}")) {
+                if score >= 3.0 * ZONE {
+                    let at = (score % ZONE) as u64;
+                    let zone = (score / ZONE) as u8;
+                    let mut rest = priority.to_be_bytes().to_vec();
+                    rest.extend_from_slice(&at.to_be_bytes()[2..]);
+                    rest.extend_from_slice(&id);
+                    rest.push(zone);
+                    parked.insert(rest);
+                } else if score >= ZONE
+                    && let Some(group) = progress.get(&id).and_then(|text| group_of(text))
+                    && score % ZONE > self.now_ms as f64
+                {
+                    let slot = [group, id.as_slice()].concat();
+                    if !slots.contains(&slot) || !instants.contains(&slot) {
+                        return Err(format!("job {id:x?} is leased and has no slot"));
+                    }
+                }
+            }
+        }
+        let of_group = |member: &Key| member[member.len().saturating_sub(19)..].to_vec();
+        let listed: BTreeSet<Key> = listed.iter().map(of_group).collect();
+        if listed != parked {
+            return Err(format!("parked {parked:x?}, groups have {listed:x?}"));
+        }
+        match slots.iter().find(|slot| !instants.contains(*slot)) {
+            Some(slot) => Err(format!("slot {slot:x?} has no end")),
             None => Ok(()),
         }
     }
@@ -158,6 +200,14 @@ fn once(rests: &mut BTreeMap<Key, String>, id: Key, at: String) -> Result<(), St
         None => Ok(()),
         Some(before) => Err(format!("{text} and in {before}")),
     }
+}
+
+/// The group of a progress, with its length before it, if there is one: after 47 bytes of numbers,
+/// the last of which are the flags.
+fn group_of(progress: &[u8]) -> Option<&[u8]> {
+    let rest = progress.get(47..).filter(|_| progress[46] & 128 != 0)?;
+    let length = usize::from(u16::from_be_bytes(*rest.first_chunk()?));
+    rest.get(..2 + length)
 }
 
 fn texts(reply: &Reply) -> Vec<Key> {

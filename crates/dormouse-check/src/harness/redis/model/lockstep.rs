@@ -9,7 +9,7 @@ use dormouse_core::backoff::Backoff;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::Token;
 use dormouse_core::op::*;
-use dormouse_core::topic::TopicName;
+use dormouse_core::topic::{Settings, TopicName};
 
 use crate::faults::lossy::Loss;
 use crate::generate::command::CommandSource;
@@ -42,6 +42,8 @@ pub struct World<'a> {
     tickets: HashMap<Ticket, usize>,
     /// The topics that have, or had, a schedule.
     pub(crate) scheduled: BTreeSet<TopicName>,
+    /// The topics that have, or had, limits.
+    pub(crate) limited: BTreeSet<TopicName>,
     /// Answers that took longer than they should.
     late: u32,
     /// The history so far, for people.
@@ -64,6 +66,7 @@ impl<'a> World<'a> {
             sessions: HashMap::new(),
             tickets: HashMap::new(),
             scheduled: BTreeSet::new(),
+            limited: BTreeSet::new(),
             late: 0,
             log: Vec::new(),
             steps: 0,
@@ -176,6 +179,10 @@ impl<'a> World<'a> {
         let server = self.server_for(server, &mut command);
         if let Command::SetTopic(set) = &mut command {
             set.settings.dead_topic = None;
+            if has_limits(&set.settings) {
+                self.limited.insert(set.topic.clone());
+                self.withdraw_several()?;
+            }
             // Redis applies dead_ttl and dead_max when somebody looks: before they change.
             let stats = Stats { topic: Some(set.topic.clone()) };
             self.subject.ask(server, Command::Stats(stats))?.ok();
@@ -344,6 +351,12 @@ impl<'a> World<'a> {
             self.sessions.insert(*session, server);
         }
     }
+}
+
+fn has_limits(settings: &Settings) -> bool {
+    let Settings { leased_max, rate, group_leased_max, group_rate, .. } = settings;
+    let slots = leased_max.is_some() || group_leased_max.is_some();
+    slots || rate.is_some() || group_rate.is_some()
 }
 
 /// A command without what it does not say.

@@ -91,5 +91,9 @@ pub const DIFFERENCES: &[(&str, &str)] = &[
         "when a dead letter comes",
         "topics live in different slots: nobody sets a dead topic; conformance and crash tests do",
     ),
+    (
+        "what a reserve over several topics with limits gives",
+        "each topic is asked in turn, and taking from one changes what is held: it names one topic",
+    ),
     ("64 priorities, leases at once", "limits that differ are not reached"),
 ];

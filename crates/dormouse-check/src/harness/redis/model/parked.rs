@@ -144,7 +144,9 @@ impl World<'_> {
     /// Makes a command one whose outcome is certain.
     pub(crate) fn fit_to_waiting(&mut self, command: &mut Command) -> Result<(), String> {
         if let Command::Reserve(reserve) = command
-            && (reserve.session.is_some() || self.has_ties(&reserve.topics))
+            && (reserve.session.is_some()
+                || reserve.topics.iter().any(|topic| self.limited.contains(topic))
+                || self.has_ties(&reserve.topics))
         {
             reserve.topics.truncate(1);
         }
@@ -216,7 +218,7 @@ impl World<'_> {
         Ok(())
     }
 
-    fn withdraw_several(&mut self) -> Result<(), String> {
+    pub(crate) fn withdraw_several(&mut self) -> Result<(), String> {
         for (ticket, _) in self.parked.on_several() {
             self.withdraw(ticket)?;
         }

@@ -53,7 +53,7 @@ pub fn run(rig: &Rig, seed: u64) -> Result<u64, String> {
         world.step().map_err(|why| format!("step {step}: {why}"))?;
     }
     world.drain()?;
-    check_keys(&rig.redis)?;
+    check_keys(&rig.redis, world.now_ms())?;
     Ok(steps)
 }
 
@@ -106,6 +106,9 @@ impl Spread<'_> {
             put.priority = self.rng.pick(&[None, Some(1)]).copied().flatten();
             let key = self.rng.pick(&KEYS).map(|key| Bytes::from_static(key.as_bytes()));
             put.key = key.filter(|_| self.rng.chance(40));
+            if put.key.is_none() && self.rng.chance(40) {
+                put.group = self.rng.pick(&KEYS).map(|group| Bytes::from_static(group.as_bytes()));
+            }
             puts.push(put);
         }
         let Reply::Put(replies) = self.ask(Command::Put(puts.clone()))? else {

@@ -39,6 +39,7 @@ impl World<'_> {
                     return Ok(false);
                 }
                 put.name = name();
+                put.template.expires_after_ms = None;
                 if self.scheduled.insert(put.topic.clone()) {
                     let (topic, settings) = (put.topic.clone(), Settings::default());
                     self.ask(server, vec![Command::from(SetTopic { topic, settings })])?;
