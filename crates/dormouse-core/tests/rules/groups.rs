@@ -271,6 +271,23 @@ fn a_flood_of_one_group_is_no_line_for_others() {
     }
 }
 
+/// It was parked because the line was long, and waited behind the candidate of its group.
+#[test]
+fn an_urgent_job_of_a_flooded_topic_comes_first() {
+    let mut rig = Rig::new();
+    rig.set("t", slots(1_000));
+    for _ in 0..2 * GROUP_LINE_MAX {
+        rig.put(of_group("a"));
+    }
+    let urgent: Vec<_> = [2, 1, 3]
+        .map(|priority| rig.put(Put { priority: Some(priority), ..of_group("a") }))
+        .into_iter()
+        .collect();
+    for id in [urgent[1], urgent[0], urgent[2], JobId(1)] {
+        assert_eq!(rig.take("t").id, id);
+    }
+}
+
 /// Its lanes go in portions: new jobs come to lanes that are not gone yet.
 #[test]
 fn a_purge_of_many_full_groups_forgets_no_job_after_it() {

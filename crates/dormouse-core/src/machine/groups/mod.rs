@@ -33,8 +33,8 @@ struct Group {
     leased: u64,
     /// How far its rate is used, and which rate that was.
     pace: Option<(Rate, Pace)>,
-    /// A job that was parked and is back at its place.
-    candidate: Option<JobId>,
+    /// A job that was parked and is back at its place, and its priority.
+    candidate: Option<(JobId, u32)>,
     /// How many purges its topic had seen when it became that.
     candidate_purges: u64,
     /// Where its jobs are parked, by their priority.
@@ -110,17 +110,21 @@ impl Groups {
         let purges = self.lanes.get(&key.0).map_or(0, |lanes| lanes.purges);
         if let Some(known) = self.known.get_mut(key)
             && known.candidate_purges != purges
-            && let Some(id) = known.candidate.take()
+            && let Some((id, _)) = known.candidate.take()
         {
             self.candidates.remove(&id);
         }
     }
 
-    /// Makes a job, which is back at its place, the candidate of its group.
-    fn set_candidate(&mut self, key: &GroupKey, id: JobId) {
+    /// Makes a job, which is back at its place, the candidate of its group. One that it outranks
+    /// stays in line.
+    fn set_candidate(&mut self, key: &GroupKey, id: JobId, priority: u32) {
         let purges = self.lanes.get(&key.0).map_or(0, |lanes| lanes.purges);
         if let Some(known) = self.known.get_mut(key) {
-            (known.candidate, known.candidate_purges) = (Some(id), purges);
+            known.candidate_purges = purges;
+            if let Some((outranked, _)) = known.candidate.replace((id, priority)) {
+                self.candidates.remove(&outranked);
+            }
             self.candidates.insert(id, key.clone());
         }
     }

@@ -162,7 +162,10 @@ impl<T: Timeline> Machine<T> {
             self.retire_group(key, now);
             return Ok(());
         }
-        if known.candidate.is_some() {
+        // Only a more urgent job comes beside a candidate, so at most one of each priority.
+        let below = known.candidate.map(|(_, priority)| priority);
+        let outranks = |priority: u32| below.is_none_or(|below| priority < below);
+        if known.lanes.first().is_some_and(|&(priority, _)| !outranks(priority)) {
             return Ok(());
         }
         if let Some(GroupHold { wait_ms, .. }) = self.group_hold(*topic, group, now) {
@@ -172,6 +175,9 @@ impl<T: Timeline> Machine<T> {
             return Ok(());
         }
         let Some((priority, place)) = self.first_parked(key, now)? else { return Ok(()) };
+        if !outranks(priority) {
+            return Ok(());
+        }
         let resting = self.timeline.take(place)?;
         let id = resting.job.id;
         self.move_for_group(resting, Class::waiting(priority, place.class.clock()), out);
@@ -179,7 +185,7 @@ impl<T: Timeline> Machine<T> {
             // The wall clock was set back. It waits as others do, and is met again.
             self.groups.list(key.clone());
         } else {
-            self.groups.set_candidate(key, id);
+            self.groups.set_candidate(key, id, priority);
         }
         Ok(())
     }
