@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,13 +13,15 @@ use dormouse_check::harness::redis::{RedisConfig, RedisServer, Reply as Raw};
 use dormouse_core::backend::{Answer, Backend};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
+use dormouse_core::job::State;
 use dormouse_core::limits::{BODY_BYTES_MAX, REPLY_BYTES_MAX};
 use dormouse_core::meter::MeterValue;
 use dormouse_core::op::{
-    EndReply, LeasedJob, Lock, PauseTopic, Put, PutReply, Reserve, SetTopic, Stats,
+    EndReply, LeasedJob, List, ListOrder, ListRange, Lock, PauseTopic, Put, PutReply, Reserve,
+    SetTopic, Stats,
 };
 use dormouse_core::topic::{Settings, TopicName};
-use dormouse_redis::{Level, Options, RedisBackend};
+use dormouse_redis::{Level, ManualClock, Options, RedisBackend};
 
 /// Most priorities in use in a topic on Redis.
 const PRIORITIES_MAX: u32 = 64;
@@ -449,6 +452,31 @@ fn dead_jobs_go_by_puts_and_reserves_alone() {
         puts += 1;
         jobs_kept(&redis) == puts
     });
+}
+
+/// A page of jobs that had died unseen was taken for the end of the list.
+#[test]
+fn jobs_that_died_unseen_do_not_end_a_list() {
+    for order in [ListOrder::Usual, ListOrder::Due] {
+        let redis = redis();
+        let clock = ManualClock::new(1_767_225_600_000);
+        let partitions = Some(1);
+        let options = Options { partitions, clock: Some(clock.clone()), ..Options::default() };
+        let client = Client::new(Arc::new(RedisBackend::open(&redis.url(), options).unwrap()));
+        let doomed = Put { expires_after_ms: Some(1), ..job(1) };
+        must_put(&client, vec![doomed.clone(); 1_000]);
+        must_put(&client, vec![job(1), job(1), doomed.clone(), doomed, job(1)]);
+        clock.advance(10);
+        let range = ListRange { order, ..ListRange::default() };
+        let list = List { topic: topic(), state: State::Ready, cursor: None, limit: 4, range };
+        match client.ask(Command::List(list)) {
+            Ok(Reply::Page(page)) => {
+                let ids: HashSet<_> = page.jobs.iter().map(|view| view.job.id).collect();
+                assert_eq!((page.jobs.len(), ids.len()), (3, 3), "{order:?}");
+            }
+            other => panic!("a list is answered with {other:?}"),
+        }
+    }
 }
 
 /// Any token of the job was taken for that of the session's lease.

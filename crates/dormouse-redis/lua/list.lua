@@ -8,6 +8,15 @@
 -- Answers: count I2, each as get does, then B (0 = the end, 1 = there are more, 2 = the next does
 -- not fit) and the cursor of the next one.
 
+-- The least id greater than this one.
+local function id_after(id)
+    local high, low = unpack_struct('>I4I4', id)
+    if low == 4294967295 then
+        return pack('>I4I4', high + 1, 0)
+    end
+    return pack('>I4I4', high, low + 1)
+end
+
 verbs.list = function(at)
     local state, most, room, order, low, high = unpack_struct('>BI2I6BI6I6', ARGV[at])
     local from = { priority = 0, at = 0, id = '' }
@@ -17,11 +26,13 @@ verbs.list = function(at)
     most = min(most, BATCH_JOBS_MAX)
     local answers, next_job, last_job, why = {}, nil, nil, LIST_END
 
-    -- Answers the jobs of these lanes from (from_at, from_id) on; false = the page is full.
+    -- Answers the jobs of these lanes from (from_at, from_id) on; false = the page is full, or some
+    -- were passed over and there may be more behind them.
     local function answer(lanes, from_at, from_id)
         local read = order == LIST_NEWEST and merged_back or merged
-        for _, job in ipairs(read(bounded(lanes, low, high), from_at, from_id,
-            most - #answers + 1)) do
+        local count = most - #answers + 1
+        local jobs = read(bounded(lanes, low, high), from_at, from_id, count)
+        for _, job in ipairs(jobs) do
             if #answers == most then
                 next_job, why = job, LIST_MORE
                 return false
@@ -40,10 +51,15 @@ verbs.list = function(at)
                     next_job, why = job, LIST_NO_ROOM
                     return false
                 end
-                last_job = job
                 answers[#answers + 1] = view(job.id, record, progress or '', state, died,
                     state == READY and (job.lane.zone == ZONE or job.lane.zone == 4 * ZONE))
             end
+            last_job = job
+        end
+        if #jobs == count then
+            next_job, why = { at = last_job.at, id = id_after(last_job.id), lane = last_job.lane },
+                LIST_MORE
+            return false
         end
         return true
     end

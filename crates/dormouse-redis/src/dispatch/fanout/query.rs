@@ -143,6 +143,10 @@ fn kind(state: State) -> char {
     }
 }
 
+/// Scripts of a page, besides one for each partition: jobs that died unseen are passed over, and a
+/// page that met many of them is short.
+const LIST_SCRIPTS_MAX: usize = 32;
+
 /// Jobs that are asked of a partition beyond its share of a page.
 const MERGED_AHEAD: usize = 8;
 
@@ -214,6 +218,7 @@ impl Fanout<'_> {
         };
         let partitions = self.partitions(&list.topic);
         let (mut jobs, mut room) = (Vec::new(), REPLY_BYTES_MAX);
+        let mut scripts = 0;
         while let Some(partition) = partitions.get(index) {
             let op = list_op(list, list.limit - jobs.len(), room, from);
             let mut raw = self.submit_op(partition, Effect::Read, op).await?;
@@ -232,7 +237,8 @@ impl Fanout<'_> {
                     return Ok(page(list, jobs, index, from));
                 }
             }
-            if jobs.len() >= list.limit {
+            scripts += 1;
+            if jobs.len() >= list.limit || scripts >= LIST_SCRIPTS_MAX + partitions.len() {
                 break;
             }
         }
