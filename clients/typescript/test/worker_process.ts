@@ -31,7 +31,9 @@ const worker = new Worker(
   { concurrency: 8, ttr: "5s" },
 );
 
+// It listens to signals when it is ready: the parent may send one at once.
+const running = worker.run();
 process.send?.({ what: "ready" });
-const tally = await worker.run();
+const tally = await running;
 process.send?.({ what: "stopped", tally });
 process.disconnect();
