@@ -558,3 +558,25 @@ fn a_header_of_an_earlier_layout_is_refused() {
     assert!(refused.text.contains("before 0.1"), "{refused:?}");
     assert_eq!(jobs_kept(&redis), 0);
 }
+
+/// The topic got its partitions for good, and the advice to make it with one came too late.
+#[test]
+fn what_partitions_cannot_keep_does_not_create_its_topic() {
+    let redis = redis();
+    let settings = Settings { leased_max: Some(3), ..Settings::default() };
+    let set = || Command::from(SetTopic { topic: topic(), settings: settings.clone() });
+    let grouped = || Put { group: Some("g".into()), key: Some("k".into()), ..job(1) };
+    let several = client(&redis, 8);
+    let refusals =
+        [several.ask(set()).unwrap_err(), put(&several, vec![grouped()])[0].clone().unwrap_err()];
+    for refusal in refusals {
+        assert!(refusal.to_string().contains("--redis-partitions 1"), "{refusal:?}");
+    }
+    // As it says.
+    let one = client(&redis, 1);
+    one.ask(set()).unwrap();
+    must_put(&one, vec![grouped()]);
+    // The topic is there now, and has one partition, whatever a new one would have.
+    several.ask(set()).unwrap();
+    must_put(&several, vec![grouped()]);
+}

@@ -43,6 +43,24 @@ use crate::scheduler::REPLY_TIMEOUT;
 use sessions::Sessions;
 use wait::Wait;
 
+/// Over several partitions a put cannot have both a key and a group.
+fn check_place(put: &Put, partitions: u64) -> Result<(), Error> {
+    if put.key.is_none() || put.group.is_none() || partitions <= 1 {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "a job with a key rests in the partition of its key, one with a group in that of its \
+         group, and the topic has {partitions} partitions; leave out key or group, or make the \
+         topic with --redis-partitions 1",
+    )))
+}
+
+/// What decides the partition of a put, if something does: its group, so that limits of groups are
+/// exact, or its key, so that keys are unique.
+fn place_of(put: &Put) -> Option<Bytes> {
+    put.group.clone().or_else(|| put.key.clone())
+}
+
 /// A topic, as this server sees it.
 pub(crate) struct Topic {
     first_shard: u32,
@@ -53,20 +71,6 @@ pub(crate) struct Topic {
 impl Topic {
     pub(crate) fn partition_of_key(&self, key: &Bytes) -> Option<&Rc<Partition>> {
         self.partitions.get(usize::from(redis_hash(key)) % self.partitions.len().max(1))
-    }
-
-    /// What decides the partition of a put, if something does: its group, so that limits of groups
-    /// are exact, or its key, so that keys are unique. Over several partitions it cannot have both.
-    pub(crate) fn place_of(&self, put: &Put) -> Result<Option<Bytes>, Error> {
-        if put.key.is_some() && put.group.is_some() && self.partitions.len() > 1 {
-            return Err(Error::invalid(format!(
-                "a job with a key rests in the partition of its key, one with a group in that of \
-                 its group, and the topic has {} partitions; leave out key or group, or make the \
-                 topic with --redis-partitions 1",
-                self.partitions.len()
-            )));
-        }
-        Ok(put.group.clone().or_else(|| put.key.clone()))
     }
 
     fn has_settings(&self) -> bool {

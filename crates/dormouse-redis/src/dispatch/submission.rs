@@ -25,13 +25,14 @@ use dormouse_core::topic::TopicName;
 use tokio::task::spawn_local;
 
 use super::fanout::{self, Fanout};
-use super::{Dispatcher, Wait};
+use super::{Dispatcher, Wait, check_place};
 use crate::clock::ANY_TIME;
 use crate::codec::put::shard_of;
 use crate::inbox::InboxShare;
 use crate::intake::Submission;
 use crate::outbox::Caller;
 use crate::scheduler::SubmissionNo;
+use crate::wire::flow;
 
 /// The topics and shards that a submission names.
 #[derive(Default)]
@@ -44,12 +45,17 @@ struct Names {
 }
 
 impl Names {
-    fn add(&mut self, command: &Command) {
+    /// `partitions`: those of a new topic.
+    fn add(&mut self, command: &Command, partitions: u64) {
         // A command that will be refused must not create its topic.
         match command {
             Command::Put(puts) => {
-                let good = puts.iter().filter(|put| put.check(ANY_TIME).is_ok());
-                return self.create.extend(good.map(|put| put.topic.clone()));
+                for put in puts.iter().filter(|put| put.check(ANY_TIME).is_ok()) {
+                    let fits = check_place(put, partitions).is_ok();
+                    let topics = if fits { &mut self.create } else { &mut self.find };
+                    topics.insert(put.topic.clone());
+                }
+                return;
             }
             Command::Chain(chain) if chain.check(ANY_TIME).is_err() => return,
             Command::SetTopic(set) if set.check().is_err() => return,
@@ -57,9 +63,16 @@ impl Names {
             Command::SetPush(set) if set.check().is_err() => return,
             _ => {}
         }
+        // A topic that is there may have fewer partitions than a new one would have.
         let creates = match command {
-            Command::SetTopic(_) | Command::Pause(_) | Command::Chain(_) => true,
-            Command::SetPush(set) => set.push.is_some(),
+            Command::Pause(_) => true,
+            Command::SetTopic(set) => flow::check(&set.settings, partitions).is_ok(),
+            Command::Chain(chain) => {
+                chain.puts.iter().all(|put| check_place(put, partitions).is_ok())
+            }
+            Command::SetPush(set) => set.push.as_ref().is_some_and(|push| {
+                flow::check_share("concurrency", push.concurrency, partitions).is_ok()
+            }),
             // A blocking reserve subscribes to the partitions, so they must exist.
             Command::Reserve(reserve) => reserve.wait_ms > 0 && reserve.check().is_ok(),
             _ => false,
@@ -217,7 +230,8 @@ impl Dispatcher {
         share: Rc<InboxShare>,
     ) {
         let mut names = Names::default();
-        batch.iter().for_each(|request| names.add(&request.command));
+        let partitions = u64::from(self.partitions);
+        batch.iter().for_each(|request| names.add(&request.command, partitions));
         if let Err(error) = names.look_up(&self).await {
             for request in batch {
                 self.waiting.borrow_mut().remove(&request.ticket);

@@ -114,7 +114,7 @@ impl Partition {
     /// Whether the end of a lease may let another job be taken.
     pub(crate) fn has_slots(&self) -> bool {
         let settings = &self.config.borrow().settings;
-        settings.leased_max.is_some() || settings.group_leased_max.is_some()
+        settings.leased_limit().is_some() || settings.group_leased_max.is_some()
     }
 
     pub(crate) fn submit(&self, submission: Option<SubmissionNo>, request: PartitionRequest) {

@@ -20,6 +20,7 @@ use super::scatter::{Routed, Scatter};
 use crate::clock::ANY_TIME;
 use crate::codec::chain::ChainPart;
 use crate::codec::put::{self, Marker, OwnPut};
+use crate::dispatch::{check_place, place_of};
 use crate::events::EventDetails;
 use crate::limits::CHAIN_MARKER_TTL_MS;
 use crate::partition::{Partition, PartitionRequest, PerItem, RawReply, registered_anew};
@@ -114,8 +115,8 @@ impl Fanout<'_> {
         let (mut links, mut keyless) = (Links::default(), Vec::new());
         let mut bytes = 0;
         for (index, put) in chain.puts.into_iter().enumerate() {
-            let topic = self.dispatcher.known(&put.topic).ok_or_else(registered_anew)?;
-            let place = topic.place_of(&put)?;
+            check_place(&put, self.partition_count(&put.topic))?;
+            let place = place_of(&put);
             let Some(key) = put.key.as_ref().and(place.as_ref()) else {
                 keyless.push((index, put, place));
                 continue;

@@ -186,6 +186,12 @@ impl Fanout<'_> {
         self.dispatcher.known(name).map(|topic| topic.partitions.clone()).unwrap_or_default()
     }
 
+    /// How many partitions a topic has, or would have.
+    fn partition_count(self, name: &TopicName) -> u64 {
+        let known = self.dispatcher.known(name).map(|topic| topic.partitions.len() as u64);
+        known.unwrap_or(u64::from(self.dispatcher.partitions))
+    }
+
     /// The topic of a job, if it is known.
     fn topic_of(self, id: JobId) -> Option<TopicName> {
         self.dispatcher.partition_of(id)?.topic.clone()

@@ -19,7 +19,7 @@ impl Fanout<'_> {
     pub(super) async fn set_push(self, set: &SetPush) -> Answer {
         set.check()?;
         if let Some(push) = &set.push {
-            let partitions = self.partitions(&set.topic).len() as u64;
+            let partitions = self.partition_count(&set.topic);
             flow::check_share("concurrency", push.concurrency, partitions)?;
         }
         let PushChange { before, after } = self.dispatcher.set_push(set).await?;

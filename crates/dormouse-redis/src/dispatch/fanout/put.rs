@@ -8,6 +8,7 @@ use super::Fanout;
 use super::scatter::{Routed, Scatter};
 use crate::clock::ANY_TIME;
 use crate::codec::put;
+use crate::dispatch::{check_place, place_of};
 use crate::outbox::Caller;
 use crate::partition::PartitionRequest;
 use crate::scheduler::{BATCH_BYTES_MAX, BATCH_JOBS_MAX};
@@ -18,10 +19,11 @@ impl Fanout<'_> {
         let most = |put: &Put| (BATCH_BYTES_MAX / put::weight(put)).clamp(1, BATCH_JOBS_MAX / 2);
         let scatter = Scatter::new(puts, most, |put: Put| {
             put.check(ANY_TIME)?;
+            check_place(&put, self.partition_count(&put.topic))?;
             let topic = self.dispatcher.known(&put.topic);
             let none = || Error::unavailable("the topic has no partition");
             let topic = topic.as_ref().ok_or_else(none)?;
-            let partition = match topic.place_of(&put)? {
+            let partition = match place_of(&put) {
                 Some(place) => topic.partition_of_key(&place),
                 None => topic.next_partition(),
             };

@@ -146,7 +146,7 @@ impl Fanout<'_> {
     /// Sets the settings in all partitions, and removes dead and done jobs beyond the new limits.
     pub(super) async fn set_topic(self, set: SetTopic) -> Answer {
         set.check()?;
-        flow::check(&set.settings, self.partitions(&set.topic).len() as u64)?;
+        flow::check(&set.settings, self.partition_count(&set.topic))?;
         self.check_dead_topic(&set).await?;
         let Settings { dead_topic, keep_done_ms, expires_after_ms, .. } = &set.settings;
         if dead_topic.is_some() || keep_done_ms.is_some() || expires_after_ms.is_some() {
