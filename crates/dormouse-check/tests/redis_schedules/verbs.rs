@@ -46,6 +46,31 @@ fn a_topic_with_a_schedule_exists() {
     assert!(stats().is_ok());
 }
 
+/// They were refused on Redis.
+#[test]
+fn the_jobs_of_a_schedule_have_its_group() {
+    let grouped = || {
+        let mut put = every("s", Overlap::Allow);
+        put.template.group = Some("g".into());
+        put
+    };
+    let rig = Rig::start(1);
+    let settings = Settings { group_leased_max: Some(1), ..Settings::default() };
+    rig.ask(Command::from(SetTopic { topic: topic(), settings })).unwrap();
+    rig.put(grouped());
+    for _ in 0..3 {
+        rig.pass(100, "s");
+    }
+    let first = rig.reserve(60_000);
+    assert_eq!(first[0].group.as_deref(), Some(b"g".as_slice()));
+    assert_eq!(rig.reserve(60_000), [], "the group has one slot");
+    rig.ask(Command::Ack(vec![first[0].token])).unwrap();
+    assert_eq!(rig.reserve(60_000).len(), 1);
+    let several = Rig::start(2);
+    let refused = several.ask(Command::PutSchedule(Box::new(grouped()))).unwrap_err();
+    assert!(refused.to_string().contains("2 partitions"), "{refused}");
+}
+
 #[test]
 fn pages_show_all_in_the_order_of_their_ticks_and_the_parked_last() {
     let rig = Rig::start(3);

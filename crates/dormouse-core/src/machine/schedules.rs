@@ -103,6 +103,10 @@ impl Schedules {
     /// A tick of this entry was refused.
     fn note_refused(&mut self, entry: JobId) {
         self.refused += 1;
+        self.note_overdue(entry);
+    }
+
+    fn note_overdue(&mut self, entry: JobId) {
         if self.overdue.len() < OVERDUE_MAX {
             self.overdue.insert(entry);
         }
@@ -275,6 +279,7 @@ impl<T: Timeline> Machine<T> {
         while let Some(place) = self.line_head(LineKind::Schedules, topic, now, budget)? {
             if self.full.is_some() {
                 // Everybody is refused, and nothing more is to be written.
+                self.schedules.note_overdue(place.id);
                 self.schedules.line.plan(topic, now.after(SCHEDULE_RETRY_MS_MIN));
                 return Ok(());
             }

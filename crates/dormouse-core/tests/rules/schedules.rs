@@ -199,6 +199,18 @@ fn a_full_topic_loses_no_tick() {
 }
 
 #[test]
+fn a_schedule_is_overdue_until_its_tick_is_given() {
+    let mut rig = Rig::new();
+    rig.schedule(every(1_000)).unwrap();
+    rig.machine.set_full(Some(Error::new(Code::Full, "the disk is full")));
+    rig.pass(1_200);
+    assert_eq!((rig.waiting(), rig.machine.schedules_overdue()), (0, 1));
+    rig.machine.set_full(None);
+    rig.pass(5_000);
+    assert_eq!((rig.waiting(), rig.machine.schedules_overdue()), (1, 0));
+}
+
+#[test]
 fn schedules_are_no_jobs() {
     let mut rig = Rig::new();
     let entry = JobId(rig.put_now("other").0 + 1);

@@ -17,8 +17,9 @@ impl Fanout<'_> {
     pub(super) async fn put_schedule(self, put: &PutSchedule) -> Answer {
         let about = now_of(self.dispatcher.shared.clock.now_ms());
         let definition = put.definition(about, zones())?;
-        if put.template.group.is_some() {
-            return Err(no_group());
+        let partitions = self.partition_count(&put.topic);
+        if put.template.group.is_some() && partitions > 1 {
+            return Err(no_group(partitions));
         }
         if self.dispatcher.known(&put.topic).is_none() {
             // What is refused must not create its topic.
@@ -71,10 +72,12 @@ impl Fanout<'_> {
 }
 
 /// Jobs of a group belong to the partition of the group, those of a schedule to that of its name.
-fn no_group() -> Error {
-    Error::invalid(
-        "group: schedules on the Redis backend have none; leave group out, or use the disk store",
-    )
+fn no_group(partitions: u64) -> Error {
+    Error::invalid(format!(
+        "group: a schedule puts its jobs into the partition of its name, those of a group rest in \
+         that of the group, and the topic has {partitions} partitions; leave group out, or make \
+         the topic with --redis-partitions 1"
+    ))
 }
 
 fn too_many(put: &PutSchedule) -> Error {
