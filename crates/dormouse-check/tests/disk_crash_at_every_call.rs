@@ -21,6 +21,7 @@ fn calls() -> (u64, u64) {
         world.run(&op).unwrap();
     }
     world.check(true).unwrap();
+    assert!(world.ticks_given() > 5, "the script gives only {} ticks", world.ticks_given());
     (made, world.disk().calls())
 }
 

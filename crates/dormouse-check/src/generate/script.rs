@@ -13,8 +13,10 @@ const PATTERN: &[Kind] = &[
     Kind::Put,
     Kind::Put,
     Kind::Commit,
-    // Consumers.
+    // Consumers, and ticks of schedules.
     Kind::Advance,
+    Kind::AdvanceTick,
+    Kind::Tick,
     Kind::Reserve,
     Kind::Reserve,
     Kind::Ack,
@@ -54,6 +56,8 @@ const PATTERN: &[Kind] = &[
     Kind::Advance,
     Kind::Reserve,
     Kind::MergeAction,
+    Kind::AdvanceTick,
+    Kind::Tick,
     Kind::Revive,
     Kind::Kill,
     Kind::MergeAction,
@@ -83,10 +87,20 @@ fn settings() -> [Op; 2] {
     [set(0, 1, 7 + 39 * 280), set(1, 72, 280)]
 }
 
-/// About 300 ops; the topic of few jobs is purged on the way.
+/// Ticks every 100 ms in both topics: in the first one each is given, in the second one they wait
+/// for the job before. See `schedule::command` for the numbers.
+fn schedules() -> [Op; 2] {
+    let put = |topic, overlap: u16| Op {
+        kind: Kind::Schedule,
+        args: [topic, 0, 9, 60, 2 + 4 * overlap, 1 + 4 + 16],
+    };
+    [put(0, 2), put(1, 1)]
+}
+
+/// About 350 ops; the topic of few jobs is purged on the way.
 pub fn script() -> Vec<Op> {
     let mut rng = Rng::new(7);
-    let mut ops = settings().to_vec();
+    let mut ops = [settings(), schedules()].concat();
     for round in 0..5 {
         for kind in PATTERN {
             ops.push(Op::random(*kind, &mut rng));

@@ -1,5 +1,7 @@
 //! Everything that the store and the oracle know, side by side.
 
+use std::collections::BTreeSet;
+
 use dormouse_core::error::Fatal;
 use dormouse_core::image::TopicImage;
 use dormouse_core::job::JobId;
@@ -12,6 +14,7 @@ use dormouse_disk::store::Store;
 
 use crate::oracle::Oracle;
 use crate::oracle::deadlines::check_deadlines;
+use crate::oracle::ticks::check_ticks;
 
 /// The names to look up.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +41,7 @@ pub fn compare(
             compare_lane(store, oracle, topic, class, now)?;
         }
         compare_deadlines(store, oracle, topic, now)?;
+        compare_schedules(store, oracle, topic, now)?;
         for key in &known.keys {
             let want = oracle.machine.timeline_mut().find_key(topic, key).map_err(text)?;
             let have = store.machine().timeline_mut().find_key(topic, key).map_err(text)?;
@@ -58,6 +62,7 @@ pub fn compare(
         same_resting(have, want, || format!("find {id}"))?;
     }
     check_deadlines(&oracle.machine)?;
+    check_ticks(&oracle.machine)?;
     check_counts(oracle)
 }
 
@@ -221,6 +226,22 @@ fn compare_deadlines(
         if !line.is_empty() && !topics.any(|image| image.topic == topic && image.has_deadlines) {
             return Err(format!("topic {topic:?} does not know of its deadlines"));
         }
+    }
+    Ok(())
+}
+
+/// That there are no others is told by the numbers of the topics.
+fn compare_schedules(
+    store: &mut Store,
+    oracle: &mut Oracle,
+    topic: TopicNo,
+    now: Now,
+) -> Result<(), String> {
+    let places = oracle.machine.timeline().iter().map(|(place, _)| place);
+    let entries = places.filter(|place| place.topic == topic.schedules());
+    let classes: BTreeSet<Class> = entries.map(|place| place.class).collect();
+    for class in classes {
+        compare_lane(store, oracle, topic.schedules(), class, now)?;
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ mod compare;
 mod deadlines;
 pub(crate) mod names;
 mod store;
+pub(crate) mod ticks;
 
 pub use compare::{Known, compare, compare_next};
 pub use store::Oracle;

@@ -13,6 +13,7 @@ use dormouse_core::time::Now;
 use dormouse_core::timeline::memory::MemoryTimeline;
 
 use super::deadlines::check_deadlines;
+use super::ticks::check_ticks;
 
 /// A checkpoint, and the jobs that rested then.
 #[derive(Clone)]
@@ -186,6 +187,7 @@ fn same_state(
     let lasts = |place: &Place| place.class != Class::HOLD;
     for machine in [one, other] {
         check_deadlines(machine).map_err(|error| format!("after a start {error}"))?;
+        check_ticks(machine).map_err(|error| format!("after a start {error}"))?;
     }
     let parts = |machine: &Machine<MemoryTimeline>| {
         let bare = |image| TopicImage { has_deadlines: false, has_parked: false, ..image };

@@ -14,6 +14,7 @@ use crate::generate::op::{Kind, Op};
 use crate::generate::profile::DISK_VOCABULARY;
 use crate::generate::rng::Rng;
 use crate::harness::disk::driver::{Driver, SimTime, Trouble};
+use crate::oracle::ticks::ticks_given;
 use crate::oracle::{Known, Oracle, compare, compare_next};
 
 /// The history decides when to freeze and merge; small sizes only let every structure be used that
@@ -261,6 +262,11 @@ impl World {
             keys: DISK_VOCABULARY.keys.iter().map(|key| key.as_bytes().to_vec()).collect(),
             priorities: DISK_VOCABULARY.priorities.iter().flatten().copied().collect(),
         }
+    }
+
+    /// Ticks that the present schedules have given.
+    pub fn ticks_given(&self) -> u64 {
+        ticks_given(&self.oracle.machine)
     }
 
     /// Every id ever seen.
