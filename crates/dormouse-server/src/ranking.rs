@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use dormouse_core::error::Error;
-use dormouse_core::op::{TopicStats, Topics};
+use dormouse_core::op::{TopicStats, Topics, TopicsPage};
 use dormouse_core::topic::TopicName;
 use tokio::sync::watch;
 
@@ -80,6 +80,8 @@ struct Findings {
     /// The round under way, and where it has come to; `None` = it begins.
     round: u64,
     after: Option<TopicName>,
+    /// How many topics it has met.
+    met: usize,
     /// A round has met every topic, and since then none was left out.
     is_complete: bool,
     /// When somebody asked last; `None` = there is no task.
@@ -154,19 +156,7 @@ impl Inner {
             let after = self.findings().after.clone();
             let page = self.client.call(Topics { after, limit: PORTION }).await?;
             looked_at += page.topics.len();
-            let mut findings = self.findings();
-            for (name, stats) in &page.topics {
-                findings.note(name, stats);
-            }
-            findings.after = page.topics.last().map(|(name, _)| name.clone()).filter(|_| page.more);
-            if findings.after.is_none() {
-                findings.end_round();
-                break;
-            }
-            if findings.topics.len() >= RANKING_TOPICS_MAX {
-                // No room for the others. Those that are known are read again.
-                findings.is_complete = false;
-                (findings.after, findings.round) = (None, findings.round + 1);
+            if self.findings().take(&page, RANKING_TOPICS_MAX) {
                 break;
             }
         }
@@ -185,18 +175,34 @@ impl Findings {
         self.asked.is_none_or(|asked| asked.elapsed() >= idle_ms)
     }
 
+    /// Notes the next topics of the round, which meets `topics_max` at most; true if it is over.
+    /// The limit is that of a round, so with what the last round met the map holds twice as many.
+    fn take(&mut self, page: &TopicsPage, topics_max: usize) -> bool {
+        for (name, stats) in &page.topics {
+            self.note(name, stats);
+        }
+        self.met += page.topics.len();
+        self.after = page.topics.last().map(|(name, _)| name.clone()).filter(|_| page.more);
+        let is_over = self.after.is_none() || self.met >= topics_max;
+        if is_over {
+            // If there is no room for the others, those that are known are read again.
+            self.end_round(self.after.is_none());
+        }
+        is_over
+    }
+
     fn note(&mut self, name: &TopicName, stats: &TopicStats) {
         let counts = RESPECTS.map(|respect| respect.of(stats));
         let figures = Figures { counts, round: self.round, read: Stopwatch::start() };
         self.topics.insert(name.clone(), figures);
     }
 
-    /// What this round did not meet has vanished.
-    fn end_round(&mut self) {
+    /// What this round did not meet has vanished, or has no room any more.
+    fn end_round(&mut self, is_complete: bool) {
         let round = self.round;
         self.topics.retain(|_, figures| figures.round == round);
-        self.round += 1;
-        self.is_complete = true;
+        (self.round, self.after, self.met) = (round + 1, None, 0);
+        self.is_complete = is_complete;
     }
 
     fn worst(
@@ -277,12 +283,30 @@ mod tests {
         let mut findings = Findings::default();
         findings.note(&name("gone"), &stats(1, 1));
         findings.note(&name("here"), &stats(1, 1));
-        findings.end_round();
+        findings.end_round(true);
         findings.note(&name("here"), &stats(2, 1));
         let chosen = findings.worst(Respect::Ready, "", 9, |_| true);
         assert_eq!((names(&chosen), chosen.is_complete), (vec!["here", "gone"], true));
-        findings.end_round();
+        findings.end_round(true);
         assert_eq!(names(&findings.worst(Respect::Ready, "", 9, |_| true)), ["here"]);
+    }
+
+    #[test]
+    fn with_more_topics_than_there_is_room_for_every_round_reads_all_it_has_room_for() {
+        let page = |topics: &[&str], ready| TopicsPage {
+            topics: topics.iter().map(|topic| (name(topic), stats(ready, 0))).collect(),
+            more: true,
+        };
+        let mut findings = Findings::default();
+        assert!(!findings.take(&page(&["a", "b"], 1), 4));
+        assert!(findings.take(&page(&["c", "d"], 1), 4));
+        // The map is full, and the second round goes on to its end all the same.
+        assert!(!findings.take(&page(&["a", "c"], 2), 4));
+        assert_eq!(findings.after, Some(name("c")));
+        assert!(findings.take(&page(&["d", "e"], 3), 4));
+        assert_eq!(findings.after, None);
+        let chosen = findings.worst(Respect::Ready, "", 9, |_| true);
+        assert_eq!((names(&chosen), chosen.is_complete), (vec!["d", "e", "a", "c"], false));
     }
 
     #[test]
