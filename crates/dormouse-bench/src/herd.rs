@@ -166,7 +166,7 @@ fn consume_slowly(
 }
 
 fn purge(client: &Client, topic: &TopicName, expected: u64) -> Result<()> {
-    match client.call(Command::Purge(topic.clone()))? {
+    match client.call(Command::Purge(topic.clone().into()))? {
         Reply::Count(count) if count == expected => Ok(()),
         other => Err(unexpected(&format!("purge of {expected} jobs"), &other)),
     }

@@ -122,7 +122,7 @@ fn a_lease_of_a_session_that_ran_out_is_extended_after_a_start_and_survives_a_pu
     power_cut(&mut world);
     let extend = Extend { token: world.tokens()[0], ttr_ms: None };
     world.command(Command::Extend(vec![extend])).unwrap();
-    world.command(Command::Purge(topic())).unwrap();
+    world.command(Command::Purge(topic().into())).unwrap();
     world.time().advance(100, false);
     world.command(reserve(1)).unwrap();
     assert_eq!(world.tokens().len(), 2, "the lease ran out, and the job came again");

@@ -93,7 +93,7 @@ fn a_herd_that_is_due_in_one_ms_makes_no_script_slow() {
     let forecast = Forecast { topic: topic(), from_ms: 0, to_ms: 2_000_000, step_ms: 2_000 };
     rig.timed("forecast", Command::Forecast(forecast));
     rig.timed("kick", Command::Kick(Kick { topic: topic(), max: 1_000 }));
-    rig.timed("purge", Command::Purge(topic()));
+    rig.timed("purge", Command::Purge(topic().into()));
 }
 
 /// Passing the jobs of a full group is work in portions, and so is taking them back.
@@ -130,5 +130,5 @@ fn a_full_group_with_many_jobs_makes_no_script_slow() {
     set(None);
     assert!(rig.reserve().len() >= BATCH_JOBS_MAX / 2);
     set(Some(1));
-    rig.timed("purge", Command::Purge(rig.topic.clone()));
+    rig.timed("purge", Command::Purge(rig.topic.clone().into()));
 }

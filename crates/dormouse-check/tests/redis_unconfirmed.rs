@@ -239,7 +239,7 @@ fn a_put_is_not_repeated_after_redis_forgot_it() {
 
 #[test]
 fn a_purge_is_not_repeated_after_redis_forgot_it() {
-    check_cut_off(Command::Purge(topic()), |other| jobs(other) == 0);
+    check_cut_off(Command::Purge(topic().into()), |other| jobs(other) == 0);
 }
 
 /// The batch had left, but reached Redis only after its caller was told.
@@ -249,7 +249,7 @@ fn an_unconfirmed_change_never_happens_later() {
     let (backend, client) = open(&redis.url(), Level::Applied);
     put(&client, job("k")).unwrap();
     redis.freeze();
-    let error = client.ask(Command::Purge(topic())).unwrap_err();
+    let error = client.ask(Command::Purge(topic().into())).unwrap_err();
     assert_eq!(error.code, Code::Unconfirmed, "{error}");
     assert!(error.text.contains("has happened or never will"), "{error}");
     assert_eq!(unconfirmed(&backend), 1);

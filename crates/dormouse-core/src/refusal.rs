@@ -9,7 +9,7 @@ use crate::limits::{
     LEASED_BYTES_MAX, LEASED_JOBS_MAX, LOCKS_MAX, PUSHES_MAX, PUT_KEYED_BYTES_MAX, REPLY_BYTES_MAX,
     WAITERS_MAX,
 };
-use crate::op::{HeldBy, SessionId, Target};
+use crate::op::{HeldBy, Purge, SessionId, Target};
 use crate::schedule::ScheduleName;
 use crate::topic::TopicName;
 
@@ -37,6 +37,27 @@ pub fn job_gone(id: JobId) -> Error {
 /// About a job that is done, to a request that would change it.
 pub fn job_done(id: JobId) -> Error {
     Error::not_found(format!("job {id} is done: it was acked, and only its history is kept"))
+}
+
+/// To a purge of leased jobs.
+pub fn purge_leased() -> Error {
+    Error::invalid(
+        "leased jobs are not purged; give delayed, ready, dead or done, or release them first",
+    )
+}
+
+/// To a purge that would remove more jobs than it may.
+pub fn purge_too_many(purge: &Purge, count: u64, at_most: u64) -> Error {
+    let topic = &purge.topic;
+    let which = purge.state.map_or_else(
+        || "jobs that are not leased".to_owned(),
+        |state| format!("{} jobs", state.as_str()),
+    );
+    let text = format!(
+        "topic {topic} has {count} {which}, at_most is {at_most}, and nothing was removed; look \
+         again, then give at_most {count} or leave it out"
+    );
+    Error::new(Code::Conflict, text)
 }
 
 /// About a topic that is not there.

@@ -129,7 +129,7 @@ fn what_time_does_and_what_is_done_to_topics_is_told() {
         call(engine, Command::Pause(pause)).unwrap();
         call(engine, Command::Resume(topic("t"))).unwrap();
         put_one(engine, keyed("n"));
-        call(engine, Command::Purge(topic("t"))).unwrap();
+        call(engine, Command::Purge(topic("t").into())).unwrap();
         let expected = [
             "put",
             "reserved",

@@ -1,8 +1,9 @@
--- purge: '' or the cursor of the previous answer. Removes delayed, ready, dead and done jobs, and
--- holds; leased jobs stay, with their keys, and those whose letter is to be sent.
--- Answers: removed I8 (without done ones), more B, then the cursor.
+-- purge: '' or the cursor of the previous answer; '' or a state; '' or how many at most. Removes
+-- delayed, ready, dead and done jobs, and holds; leased jobs stay, with their keys, and those whose
+-- letter is to be sent. Of a state only its jobs go, and holds stay.
+-- Answers: removed I8 (without done ones, unless it is of done ones), more B, then the cursor.
 --
--- If few jobs are leased, UNLINK removes everything at no cost per job, and the leased jobs are
+-- If all go and few jobs are leased, UNLINK removes everything at no cost per job, and the leased jobs are
 -- written back. Otherwise jobs are removed one by one, at most BATCH_JOBS_MAX per call, those that
 -- were put before the purge began; a job that is moved meanwhile may stay. Schedules stay, too;
 -- those that wait for a job are due then.
@@ -128,7 +129,7 @@ do
     end
 
     -- Removes a job that is not leased. Returns the bytes that were read for it.
-    local function purge_one(job)
+    local function purge_one(job, keeps_holds)
         local id, lane = job.id, job.lane
         local record, progress = call('HGET', J, id), call('HGET', F, id)
         if record and lane.priority >= 0 then
@@ -138,6 +139,12 @@ do
         if not record then
             return 0
         elseif lane.zset == O then
+            local key = keeps_holds and read_head(record).key
+            if key and call('HGET', K, key) == id and held_until(key) then
+                call('HDEL', J, id) -- the hold goes on without the job
+                call('HDEL', F, id)
+                return #record
+            end
             erase(id, read_head(record), progress and read_progress(progress))
             return #record
         end
@@ -151,8 +158,19 @@ do
         return #record
     end
 
-    -- All lanes of jobs that are not leased, in the order in which they are purged.
-    local function resting_lanes()
+    -- All lanes of jobs that are not leased, or of a state, in the order in which they are purged.
+    local function resting_lanes(state)
+        if state then
+            local of_state = lanes_of(state, PRIORITIES)
+            for _, lane in ipairs(of_state) do
+                lane.priority = lane.priority or lane.zset == O and -2 or -1
+            end
+            -- The cursor goes through them by rank.
+            table.sort(of_state, function(a, b)
+                return a.priority < b.priority or a.priority == b.priority and a.zone < b.zone
+            end)
+            return of_state
+        end
         local lanes = { { zset = O, priority = -2, zone = 0, first = 0, last = NEVER },
             { zset = D, priority = -1, zone = 0, first = 0, last = NEVER } }
         for _, priority in ipairs(PRIORITIES) do
@@ -181,35 +199,42 @@ do
     local HOLDS, PARKED = 4294967298, 4294967299 -- greater than all priorities
     local FIRST_ID = SHARD .. '\0\0\0\0\0'
 
-    local function purge_some(cursor)
+    local function purge_some(cursor, state, most)
         local n, rank, zone, at, id = unpack_struct(CURSOR, cursor)
         local removed, done, scanned, bytes = 0, 0, 0, 0
         if rank == PARKED then
             return 0, settle_parked() and cursor or nil
         end
         if rank < HOLDS then
-            for _, lane in ipairs(resting_lanes()) do
+            for _, lane in ipairs(resting_lanes(state)) do
                 local lane_rank, lane_zone = lane.priority + 2, lane.zone / ZONE
                 if lane_rank > rank or lane_rank == rank and lane_zone >= zone then
                     if lane_rank ~= rank or lane_zone ~= zone then
                         rank, zone, at, id = lane_rank, lane_zone, 0, FIRST_ID
                     end
                     for _, job in ipairs(merged({ lane }, at, id, SCANNED_MAX - scanned)) do
+                        if removed >= most then
+                            return removed, nil
+                        end
                         if removed + done >= BATCH_JOBS_MAX or bytes > RECORD_BYTES_MAX then
                             return removed, pack(CURSOR, n, rank, zone, job.at, job.id)
                         end
                         scanned = scanned + 1
                         at, id = job.at, SHARD .. pack('>I5', number_of(job.id) + 1)
                         if number_of(job.id) <= n then
-                            bytes = bytes + purge_one(job)
-                            removed = removed + (lane.zset == O and 0 or 1)
-                            done = done + (lane.zset == O and 1 or 0)
+                            bytes = bytes + purge_one(job, state)
+                            local counts = state or lane.zset ~= O
+                            removed = removed + (counts and 1 or 0)
+                            done = done + (counts and 0 or 1)
                         end
                     end
                     if scanned >= SCANNED_MAX then
                         return removed, pack(CURSOR, n, rank, zone, at, id)
                     end
                 end
+            end
+            if state then
+                return removed, nil
             end
             at = 0
         end
@@ -218,16 +243,16 @@ do
     end
 
     verbs.purge = function(at)
-        local cursor = ARGV[at]
+        local cursor, state, most = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
         if cursor == '' then
             if call('EXISTS', J, H) == 0 then
                 return pack('>I8B', 0, 0), false
             end
-            if ARGV[9] ~= '' or ARGV[10] ~= '' then
+            if ARGV[9] ~= '' or ARGV[10] ~= '' or state then
                 sweep() -- dead jobs that the settings do not keep do not count as removed
             end
             local leased, lapsed, spent = count_leases()
-            local removed = leased <= LEASED_MAX and call('EXISTS', L) == 0
+            local removed = not state and not most and leased <= LEASED_MAX and call('EXISTS', L) == 0
                 and purge_at_once(lapsed, spent)
             if removed then
                 local more = settle_parked()
@@ -236,7 +261,7 @@ do
             end
             cursor = pack(CURSOR, header[LAST_NUMBER], 0, 0, 0, FIRST_ID)
         end
-        local removed, next_cursor = purge_some(cursor)
+        local removed, next_cursor = purge_some(cursor, state, most or math.huge)
         return pack('>I8B', removed, next_cursor and 1 or 0) .. (next_cursor or ''), true
     end
 end

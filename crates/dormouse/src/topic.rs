@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use dormouse_core::error::Error;
+use dormouse_core::job::State;
 use dormouse_core::limits::{BATCH_MAX, PAGE_MAX};
 use dormouse_core::op::{self, TopicStats, TopicsPage};
 use dormouse_core::topic::{Settings, TopicName};
@@ -77,9 +78,9 @@ impl Queue {
     }
 
     /// Removes all delayed, ready and dead jobs of a topic and frees their keys; leased jobs stay.
-    /// Answers how many went.
-    pub fn purge(&self, topic: &str) -> Call<TopicName, u64> {
-        Call::new(self, TopicName::new(topic), |queue, topic| queue.call(op::Purge(topic)))
+    /// Answers how many went. [`state`](Call::state) removes those of one state only.
+    pub fn purge(&self, topic: &str) -> Call<op::Purge, u64> {
+        Call::new(self, TopicName::new(topic).map(op::Purge::from), Queue::call)
     }
 
     /// Makes up to `max` delayed jobs of a topic ready now, the earliest first; answers how many.
@@ -160,6 +161,18 @@ impl Call<op::Topics, TopicsPage> {
     /// How many at most; as many as a page may hold unless given.
     pub fn limit(self, limit: usize) -> Self {
         self.set(|topics| topics.limit = limit)
+    }
+}
+
+impl Call<op::Purge, u64> {
+    /// Only jobs of this state, which is not leased.
+    pub fn state(self, state: State) -> Self {
+        self.set(|purge| purge.state = Some(state))
+    }
+
+    /// Fails with `conflict`, and removes nothing, if there are more.
+    pub fn at_most(self, at_most: u64) -> Self {
+        self.set(|purge| purge.at_most = Some(at_most))
     }
 }
 

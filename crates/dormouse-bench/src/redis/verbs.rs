@@ -73,7 +73,7 @@ pub(super) fn run(
         range: ListRange::default(),
     };
     trial.ask("list ready", [Command::List(list)])?;
-    trial.ask("purge", [Command::Purge(topic())])?;
+    trial.ask("purge", [Command::Purge(topic().into())])?;
     trial.report("30 days, changes", found);
     Ok(())
 }

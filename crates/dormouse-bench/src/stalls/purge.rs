@@ -15,7 +15,7 @@ pub(super) fn run(stage: &Stage, count: u64) -> Result<()> {
     stage.put_delayed(&topic, count)?;
     stage.measure("purge", count, || {
         let called = Instant::now();
-        match stage.client().call(Command::Purge(topic.clone()))? {
+        match stage.client().call(Command::Purge(topic.clone().into()))? {
             Reply::Count(jobs) if jobs == count => {}
             other => return Err(unexpected(&format!("purge of {count} jobs"), &other)),
         }

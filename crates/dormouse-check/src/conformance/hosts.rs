@@ -172,7 +172,7 @@ impl Host for DiskHost {
         for _ in 0..10_000 {
             let fillers = (0..32).map(|_| Put::new(topic.clone(), vec![b'.'; 200])).collect();
             client.ask(Command::Put(fillers)).expect("puts of fillers");
-            client.ask(Command::Purge(topic.clone())).expect("a purge of fillers");
+            client.ask(Command::Purge(topic.clone().into())).expect("a purge of fillers");
             if self.first_segment() > before {
                 return;
             }

@@ -14,6 +14,13 @@ cases! { purge:
     what_comes_after_stays
     is_final_through_restarts
     bytes_go_too
+    of_one_state_leaves_the_others
+    of_one_state_frees_keys
+    of_done_jobs_leaves_held_keys
+    of_one_state_of_many
+    of_leased_jobs_is_refused
+    of_more_than_at_most_removes_nothing
+    at_most_is_per_state
 }
 
 fn removes_delayed_ready_and_dead(s: &mut Subject) {
@@ -121,4 +128,109 @@ fn bytes_go_too(s: &mut Subject) {
     s.purge("mail");
     s.maybe_reopen();
     assert_eq!(s.stats("mail").counts.bytes, 5, "those of the leased job");
+}
+
+/// Two delayed jobs, three ready ones, one dead, one done, one leased.
+fn one_of_each(s: &mut Subject) {
+    s.set_topic("mail", Settings { keep_done_ms: Some(60_000), ..Settings::default() });
+    let dead = s.put(job("mail"));
+    s.kill(kill_resting(by_id(dead))).expect("a kill");
+    s.put(job("mail"));
+    let token = s.reserve_one("mail").token;
+    s.ack(token).expect("an ack");
+    s.put(Put { ttr_ms: Some(50_000), ..job("mail") });
+    s.reserve_one("mail");
+    s.put_many([delayed("mail", 30_000), delayed("mail", 40_000)]);
+    s.put_many([job("mail"), Put { priority: Some(7), ..job("mail") }, job("mail")]);
+    s.maybe_reopen();
+}
+
+/// Delayed, ready, leased, dead, done.
+fn counts(s: &Subject) -> [u64; 5] {
+    let stats = s.stats("mail");
+    [stats.delayed, stats.ready, stats.counts.leased, stats.counts.dead, stats.counts.done]
+}
+
+fn of_one_state_leaves_the_others(s: &mut Subject) {
+    one_of_each(s);
+    assert_eq!(counts(s), [2, 3, 1, 1, 1]);
+    let steps = [
+        (State::Ready, 3, [2, 0, 1, 1, 1]),
+        (State::Done, 1, [2, 0, 1, 1, 0]),
+        (State::Dead, 1, [2, 0, 1, 0, 0]),
+        (State::Delayed, 2, [0, 0, 1, 0, 0]),
+    ];
+    for (state, removed, left) in steps {
+        assert_eq!(s.purge_some("mail", Some(state), None), Ok(removed), "{state:?}");
+        s.maybe_reopen();
+        assert_eq!(counts(s), left, "{state:?}");
+        assert_eq!(s.purge_some("mail", Some(state), Some(0)), Ok(0), "{state:?}");
+    }
+    assert_eq!(s.purge_some("none", Some(State::Ready), Some(0)), Ok(0));
+}
+
+fn of_one_state_frees_keys(s: &mut Subject) {
+    s.put_many([keyed("mail", "a"), Put { delay_ms: Some(9_000), ..keyed("mail", "b") }]);
+    s.maybe_reopen();
+    assert_eq!(s.purge_some("mail", Some(State::Ready), None), Ok(1));
+    s.maybe_reopen();
+    assert_eq!(s.try_put(keyed("mail", "a")).expect("a put").outcome, PutOutcome::Created);
+    assert_eq!(s.try_put(keyed("mail", "b")).expect("a put").outcome, PutOutcome::Duplicate);
+}
+
+fn of_done_jobs_leaves_held_keys(s: &mut Subject) {
+    s.set_topic("mail", Settings { keep_done_ms: Some(60_000), ..Settings::default() });
+    let put = s.put(Put { key_ttl_ms: Some(30_000), ..keyed("mail", "k") });
+    let token = s.reserve_one("mail").token;
+    s.ack(token).expect("an ack");
+    assert_eq!(s.purge_some("mail", Some(State::Done), Some(1)), Ok(1));
+    s.maybe_reopen();
+    let again = s.try_put(keyed("mail", "k")).expect("a put");
+    assert_eq!((again.outcome, again.id), (PutOutcome::Duplicate, put), "producers rely on it");
+    s.advance(30_000);
+    assert_eq!(s.try_put(keyed("mail", "k")).expect("a put").outcome, PutOutcome::Created);
+}
+
+fn of_one_state_of_many(s: &mut Subject) {
+    s.put_many((0..MANY).map(|n| delayed("mail", n as i64 % 2 * 50_000)));
+    s.maybe_reopen();
+    let half = MANY as u64 / 2;
+    refused(
+        s.purge_some("mail", Some(State::Delayed), Some(half - 1)),
+        Code::Conflict,
+        &[&half.to_string()],
+    );
+    assert_eq!(s.purge_some("mail", Some(State::Delayed), Some(half)), Ok(half));
+    s.maybe_reopen();
+    let stats = s.stats("mail");
+    assert_eq!((stats.ready, stats.delayed), (MANY as u64 - half, 0));
+}
+
+fn of_leased_jobs_is_refused(s: &mut Subject) {
+    one_of_each(s);
+    let refusal = s.purge_some("mail", Some(State::Leased), None);
+    refused(refusal, Code::Invalid, &["leased", "release"]);
+    assert_eq!(counts(s), [2, 3, 1, 1, 1]);
+}
+
+fn of_more_than_at_most_removes_nothing(s: &mut Subject) {
+    one_of_each(s);
+    let refusal = s.purge_some("mail", None, Some(5));
+    refused(refusal, Code::Conflict, &["mail has 6 jobs", "at_most is 5", "nothing was removed"]);
+    s.maybe_reopen();
+    assert_eq!(counts(s), [2, 3, 1, 1, 1]);
+    assert_eq!(s.purge_some("mail", None, Some(6)), Ok(6));
+    s.maybe_reopen();
+    assert_eq!(counts(s), [0, 0, 1, 0, 0]);
+}
+
+fn at_most_is_per_state(s: &mut Subject) {
+    one_of_each(s);
+    let refusal = s.purge_some("mail", Some(State::Ready), Some(2));
+    refused(refusal, Code::Conflict, &["mail has 3 ready jobs", "at_most is 2"]);
+    refused(s.purge_some("mail", Some(State::Dead), Some(0)), Code::Conflict, &["1 dead jobs"]);
+    refused(s.purge_some("mail", Some(State::Done), Some(0)), Code::Conflict, &["1 done jobs"]);
+    assert_eq!(counts(s), [2, 3, 1, 1, 1]);
+    assert_eq!(s.purge_some("mail", Some(State::Ready), Some(3)), Ok(3));
+    assert_eq!(counts(s), [2, 0, 1, 1, 1]);
 }

@@ -321,7 +321,16 @@ impl Subject {
 
     #[track_caller]
     pub(super) fn purge(&self, name: &str) -> u64 {
-        good(reply!(self.ask(Command::Purge(topic(name))), Count))
+        good(reply!(self.ask(Command::Purge(topic(name).into())), Count))
+    }
+
+    pub(super) fn purge_some(
+        &self,
+        name: &str,
+        state: Option<State>,
+        at_most: Option<u64>,
+    ) -> Result<u64, Error> {
+        reply!(self.ask(Command::Purge(Purge { topic: topic(name), state, at_most })), Count)
     }
 
     pub(super) fn forecast(&self, forecast: Forecast) -> Result<Vec<u64>, Error> {

@@ -320,7 +320,7 @@ impl CommandSource {
                 let max = if b % 8 == 0 { 0 } else { BATCH_MAX };
                 Command::ReleaseTopic(ReleaseTopic { topic: topic(a), max })
             }
-            Kind::Purge => Command::Purge(topic(a)),
+            Kind::Purge => Command::Purge(topic(a).into()),
             Kind::Pause => Command::Pause(PauseTopic {
                 topic: topic(a),
                 for_ms: (b % 3 != 0).then(|| i64::from(b % 40)),

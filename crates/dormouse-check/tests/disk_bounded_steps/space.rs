@@ -42,7 +42,7 @@ fn purged_jobs_give_their_space_back_while_nothing_else_happens() {
         flush(&mut driver, time);
     }
     let bytes_before = driver.store.runs().1;
-    step(&mut driver, time, Command::Purge(topic()));
+    step(&mut driver, time, Command::Purge(topic().into()));
     wait_a_minute(&mut driver, &mut time);
     let bytes = driver.store.runs().1;
     assert!(bytes * 5 < bytes_before * 2, "{bytes} of {bytes_before} bytes");
@@ -50,7 +50,7 @@ fn purged_jobs_give_their_space_back_while_nothing_else_happens() {
     put(&mut driver, time, 6_000, 3_600_000);
     flush(&mut driver, time);
     let bytes_before = driver.store.runs().1;
-    step(&mut driver, time, Command::Purge(topic()));
+    step(&mut driver, time, Command::Purge(topic().into()));
     flush(&mut driver, time);
     drop(driver);
     let mut driver = Driver::open(&disk, sizes, time).unwrap();

@@ -14,7 +14,7 @@ use super::{SCRIPTS_MAX, World, counts, is_there, kept, reserve, set, topic};
 fn register(client: &Client, names: &[&str]) {
     for name in names {
         client.ask(Command::Put(vec![Put::new(topic(name), "")])).unwrap();
-        client.ask(Command::Purge(topic(name))).unwrap();
+        client.ask(Command::Purge(topic(name).into())).unwrap();
     }
 }
 

@@ -84,7 +84,7 @@ fn a_purge_wakes_all_that_wait() {
     names.iter().for_each(|name| assert_eq!(rig.get(name).counts.given, 1, "{name}"));
     rig.clock.advance(100);
     names.iter().for_each(|name| assert_eq!(rig.get(name).state, ScheduleState::Busy, "{name}"));
-    assert_eq!(rig.ask(Command::Purge(topic())), Ok(Reply::Count(300)));
+    assert_eq!(rig.ask(Command::Purge(topic().into())), Ok(Reply::Count(300)));
     rig.clock.advance(100);
     names.iter().for_each(|name| assert_eq!(rig.get(name).counts.given, 2, "{name}"));
 }

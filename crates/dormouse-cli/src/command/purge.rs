@@ -1,4 +1,4 @@
-//! `dormouse purge`: remove all jobs of a topic that are not leased.
+//! `dormouse purge`: remove jobs of a topic that are not leased.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -8,15 +8,22 @@ use crate::count;
 use crate::exit::Failure;
 use crate::target::topic_path;
 
-/// Remove all jobs of a topic that are not leased, dead ones too
+/// Remove all jobs of a topic that are not leased, dead ones too; or those of one state
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   dormouse purge orders
-  dormouse purge orders --yes")]
+  dormouse purge orders --yes
+  dormouse purge orders --state dead --at-most 120")]
 pub(crate) struct Args {
     /// The topic
     topic: String,
+    /// Only jobs of this state
+    #[arg(long, value_parser = ["delayed", "ready", "dead", "done"])]
+    state: Option<String>,
+    /// Remove nothing if there are more
+    #[arg(long, value_name = "N")]
+    at_most: Option<u64>,
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
@@ -25,9 +32,21 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
         if !self.yes {
-            confirm(&format!("Remove all jobs of {} that are not leased?", self.topic))?;
+            confirm(&match &self.state {
+                Some(state) => format!("Remove all {state} jobs of {}?", self.topic),
+                None => format!("Remove all jobs of {} that are not leased?", self.topic),
+            })?;
         }
-        count::send(global, Request::delete(topic_path(&self.topic)), "removed").await
+        let given = [
+            self.state.map(|state| format!("state={state}")),
+            self.at_most.map(|at_most| format!("at_most={at_most}")),
+        ];
+        let query = given.into_iter().flatten().collect::<Vec<_>>().join("&");
+        let mut path = topic_path(&self.topic);
+        if !query.is_empty() {
+            path = format!("{path}?{query}");
+        }
+        count::send(global, Request::delete(path), "removed").await
     }
 }
 

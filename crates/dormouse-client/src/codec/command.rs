@@ -2,7 +2,7 @@
 
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
-use dormouse_core::job::BodyKind;
+use dormouse_core::job::{BodyKind, State};
 use dormouse_core::limits::{AT_MS_MAX, BATCH_MAX, CHAIN_PUTS_MAX};
 use dormouse_core::op::{
     Forecast, Kill, KillTarget, ListOrder, Lock, Locks, Nack, OnConflict, Put, Reschedule, Reserve,
@@ -138,8 +138,10 @@ fn one(c: &mut Commands<'_>, command: &Command) -> Result<(), Error> {
         Command::Resume(topic) => {
             c.begin("RESUME").word(topic);
         }
-        Command::Purge(topic) => {
-            c.begin("PURGE").word(topic);
+        Command::Purge(purge) => {
+            let mut words = c.begin("PURGE");
+            words.word(&purge.topic).option("STATE", purge.state.map(State::as_str));
+            words.option("AT_MOST", purge.at_most);
         }
         Command::Forecast(forecast) => self::forecast(&mut c.begin("FORECAST"), forecast),
         Command::Lock(lock) => acquire(&mut c.begin("LOCK"), lock),

@@ -120,8 +120,8 @@ pub enum Command {
     Pause(PauseTopic),
     /// Undo a pause.
     Resume(TopicName),
-    /// Remove all resting jobs of a topic.
-    Purge(TopicName),
+    /// Remove resting jobs of a topic.
+    Purge(Purge),
     /// Jobs coming due per step of time.
     Forecast(Forecast),
     /// Begin a session.

@@ -119,9 +119,8 @@ impl Command {
             Command::SetPush(set) => visit(Name::Topic(&set.topic)),
             Command::Stats(stats) => stats.topic.iter().map(Name::Topic).for_each(visit),
             Command::Pause(pause) => visit(Name::Topic(&pause.topic)),
-            Command::Resume(topic) | Command::Purge(topic) | Command::GetPush(topic) => {
-                visit(Name::Topic(topic));
-            }
+            Command::Resume(topic) | Command::GetPush(topic) => visit(Name::Topic(topic)),
+            Command::Purge(purge) => visit(Name::Topic(&purge.topic)),
             Command::Forecast(forecast) => visit(Name::Topic(&forecast.topic)),
             Command::PutSchedule(put) => visit(Name::Topic(&put.topic)),
             Command::GetSchedule(get) => visit(Name::Topic(&get.topic)),

@@ -392,7 +392,10 @@ impl<T: Timeline> Machine<T> {
             Command::Pushes(page) => StepResult::Reply(self.pushes_page(&page)),
             Command::Pause(pause) => StepResult::Reply(self.pause(now, &pause, out)),
             Command::Resume(topic) => StepResult::Reply(self.resume(&topic, out)),
-            Command::Purge(topic) => StepResult::Reply(self.purge(&topic, out)),
+            Command::Purge(purge) => match purge.state {
+                Some(state) => StepResult::Long(self.purge_state(purge, state)),
+                None => StepResult::Reply(self.purge(&purge, out)),
+            },
             Command::OpenSession => StepResult::Reply(Ok(Reply::Session(self.sessions.open()))),
             Command::CloseSession(session) => {
                 StepResult::Reply(self.close_session(now, session, out))

@@ -16,8 +16,8 @@ use crate::job::{Job, JobId, Token};
 use crate::limits::{LONG_COMMANDS_MAX, PORTION_BYTES, PORTION_JOBS, PORTION_LOOKS};
 use crate::op::{
     Cancel, ChangeReply, DueProgress, EndReply, Extend, ExtendReply, ForecastProgress, GetProgress,
-    KickProgress, Kill, ListProgress, Nack, NewestProgress, PeekProgress, Release, ReleaseProgress,
-    Reschedule, ReviveProgress, RunProgress, StatsProgress, Target, TopicsProgress, check,
+    KickProgress, Kill, ListProgress, Nack, NewestProgress, PeekProgress, PurgeProgress, Release,
+    ReleaseProgress, Reschedule, ReviveProgress, RunProgress, StatsProgress, Target, TopicsProgress, check,
 };
 use crate::time::Now;
 use crate::timeline::{Room, Timeline};
@@ -39,6 +39,7 @@ pub(crate) enum LongCommand {
     ListNewest(Box<NewestProgress>),
     Nack(BatchProgress<Nack, EndReply>),
     Peek(Box<PeekProgress>),
+    Purge(Box<PurgeProgress>),
     Release(BatchProgress<Release, EndReply>),
     ReleaseTopic(ReleaseProgress),
     Reschedule(BatchProgress<Reschedule, ChangeReply>),
@@ -238,6 +239,7 @@ impl<T: Timeline> Machine<T> {
             LongCommand::ListNewest(progress) => self.list_newest_portion(now, *progress),
             LongCommand::Nack(batch) => self.nack_portion(now, batch, out),
             LongCommand::Peek(progress) => self.peek_portion(now, *progress),
+            LongCommand::Purge(progress) => self.purge_portion(now, *progress, out),
             LongCommand::Release(batch) => self.release_portion(now, batch, out),
             LongCommand::ReleaseTopic(progress) => Ok(self.release_leases(now, progress, out)),
             LongCommand::Reschedule(batch) => self.reschedule_portion(now, batch, out),

@@ -118,12 +118,18 @@ impl<T: Timeline> Machine<T> {
             }
             let resting = self.timeline.take(oldest)?;
             *budget = budget.saturating_sub(job_cost(u64::from(resting.job.progress.bytes)));
-            self.forget(resting, now, out);
+            self.forget(Origin::Taken, resting, now, out);
         }
     }
 
-    /// Removes a dead or done job. What is left of its `key_ttl` goes on as a hold.
-    fn forget(&mut self, resting: Resting, now: Now, out: &mut Output) {
+    /// Removes a resting job. What is left of the `key_ttl` of a done one goes on as a hold.
+    pub(crate) fn forget(
+        &mut self,
+        origin: fn(Resting) -> Origin,
+        resting: Resting,
+        now: Now,
+        out: &mut Output,
+    ) {
         let left = resting.place;
         let held_until = resting.key_held_until().filter(|until| *until > now.steady_ms);
         let to = held_until.map_or(Destination::Gone, |due_at| {
@@ -138,7 +144,7 @@ impl<T: Timeline> Machine<T> {
             key: held_until.and_then(|_| resting.job.key().cloned()),
             cause: Cause::Trim,
         };
-        self.commit(fact, Origin::Taken(resting), out);
+        self.commit(fact, origin(resting), out);
     }
 }
 

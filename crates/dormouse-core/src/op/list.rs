@@ -134,11 +134,18 @@ pub(crate) struct ListProgress {
 
 /// A lane of which some may have been read.
 #[derive(Clone, Copy, Debug)]
-struct ListedLane {
+pub(super) struct ListedLane {
     class: Class,
     from: (u64, JobId),
     /// Jobs that are ready from here on, at most, if they were counted.
     ready: Option<u64>,
+}
+
+impl ListedLane {
+    /// A lane of which nothing was read.
+    pub(super) fn first_of(class: Class) -> ListedLane {
+        ListedLane { class, from: (0, JobId(0)), ready: None }
+    }
 }
 
 impl<T: Timeline> Machine<T> {
@@ -254,7 +261,7 @@ impl<T: Timeline> Machine<T> {
     }
 
     /// Reads on in a lane; gives also where to go on in it, unless it is over.
-    fn page_of_state(
+    pub(super) fn page_of_state(
         &mut self,
         now: Now,
         topic: TopicNo,

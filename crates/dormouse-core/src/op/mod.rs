@@ -59,6 +59,7 @@ pub use pause::{PauseTopic, Resume};
 pub use peek::Peek;
 pub(crate) use peek::PeekProgress;
 pub use purge::Purge;
+pub(crate) use purge::PurgeProgress;
 pub use push::{GetPush, NewPush, SetPush};
 pub use pushes::{Pushes, PushesPage};
 pub use put::{OnConflict, Put, PutOutcome, PutReply};

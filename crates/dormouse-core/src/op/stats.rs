@@ -183,7 +183,7 @@ impl<T: Timeline> Machine<T> {
         Ok(self.count_classes(now, count, budget)? && self.find_oldest(now, count, budget)?)
     }
 
-    fn count_classes(
+    pub(super) fn count_classes(
         &mut self,
         now: Now,
         count: &mut TopicCount,

@@ -274,7 +274,7 @@ fn a_purge_takes_along_the_deadline_of_a_lease_that_ends_in_its_step() {
     rig.take("t");
     rig.now.steady_ms += 20;
     rig.now.wall_ms += 20;
-    rig.run(Command::Purge(topic("t"))).unwrap();
+    rig.run(Command::Purge(topic("t").into())).unwrap();
     assert_eq!(entries(&rig), []);
 }
 
@@ -301,7 +301,7 @@ fn a_purge_takes_the_deadlines_of_the_topic_along() {
     rig.put(expiring(0, 50));
     rig.take("t");
     let id = rig.put(expiring(0, 50));
-    rig.run(Command::Purge(topic("t"))).unwrap();
+    rig.run(Command::Purge(topic("t").into())).unwrap();
     assert_eq!(entries(&rig), []);
     assert_eq!(rig.state(id), None);
 }

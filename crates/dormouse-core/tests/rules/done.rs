@@ -146,7 +146,7 @@ fn a_full_topic_has_room_when_its_jobs_are_done() {
 fn purge_and_a_shorter_span_remove_done_jobs() {
     let mut rig = keeping(1_000);
     let lease = done(&mut rig, Put::new(topic("t"), ""));
-    rig.run(Command::Purge(topic("t"))).unwrap();
+    rig.run(Command::Purge(topic("t").into())).unwrap();
     assert_eq!(rig.state(lease.id), None);
     let lease = done(&mut rig, Put::new(topic("t"), ""));
     rig.pass(100);

@@ -158,7 +158,7 @@ fn a_parked_job_is_found_and_changed_as_any_other() {
     rig.tick();
     let page = rig.answer(ticket).unwrap().unwrap();
     assert!(format!("{page:?}").contains(&format!("JobId({})", ids[3].0)), "{page:?}");
-    rig.run(Command::Purge(topic("t"))).unwrap();
+    rig.run(Command::Purge(topic("t").into())).unwrap();
     assert_eq!(parked(&rig), 0);
     rig.put(of_group("a"));
     assert!(rig.reserve(&["t"], 10).is_empty(), "the lease is still there");
@@ -307,7 +307,7 @@ fn a_purge_of_many_full_groups_forgets_no_job_after_it() {
     for job in &taken[..GROUPS / 2] {
         rig.ack(job.token).unwrap();
     }
-    rig.run(Command::Purge(topic("t"))).unwrap();
+    rig.run(Command::Purge(topic("t").into())).unwrap();
     put_all(&mut rig);
     put_all(&mut rig);
     let mut given = rig.reserve(&["t"], GROUPS);

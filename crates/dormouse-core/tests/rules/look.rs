@@ -172,11 +172,11 @@ fn kick_reads_beyond_a_page() {
 #[test]
 fn purge_leaves_leased_jobs_alone() {
     let mut rig = some_of_each();
-    assert_eq!(rig.run(Command::Purge(topic("t"))), Ok(Reply::Count(10)));
+    assert_eq!(rig.run(Command::Purge(topic("t").into())), Ok(Reply::Count(10)));
     let stats = rig.stats("t").unwrap();
     assert_eq!((stats.delayed, stats.ready, stats.counts.leased), (0, 0, 2));
-    assert_eq!(rig.run(Command::Purge(topic("t"))), Ok(Reply::Count(0)));
-    assert_eq!(rig.run(Command::Purge(topic("none"))), Ok(Reply::Count(0)));
+    assert_eq!(rig.run(Command::Purge(topic("t").into())), Ok(Reply::Count(0)));
+    assert_eq!(rig.run(Command::Purge(topic("none").into())), Ok(Reply::Count(0)));
     rig.pass(20_000);
     assert_eq!(rig.stats("t").unwrap().ready, 2);
 }

@@ -138,7 +138,7 @@ fn topics_and_jobs() {
     let pause = PauseTopic { topic: topic(), for_ms: None };
     check!(pause.clone(), Command::Pause(pause), Reply::Done);
     check!(Resume(topic()), Command::Resume(topic()), Reply::Done);
-    check!(Purge(topic()), Command::Purge(topic()), Reply::Count(_));
+    check!(Purge::from(topic()), Command::Purge(topic().into()), Reply::Count(_));
     let forecast = Forecast { topic: topic(), from_ms: 0, to_ms: 1, step_ms: 1 };
     check!(forecast.clone(), Command::Forecast(forecast), Reply::Forecast(_));
 }
@@ -207,7 +207,7 @@ fn a_command_names_its_jobs_and_topics() {
     check_names(ReserveId { id: JobId(7), ttr_ms: None, session: None }, &["7"]);
     check_names(Stats { topic: None }, &[]);
     check_names(Stats { topic: Some(topic()) }, &["t"]);
-    check_names(Purge(topic()), &["t"]);
+    check_names(Purge::from(topic()), &["t"]);
     check_names(OpenSession, &[]);
 }
 

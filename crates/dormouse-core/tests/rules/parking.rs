@@ -184,7 +184,7 @@ fn a_purge_forgets_lanes_and_keeps_what_is_leased() {
     let mut rig = with_jobs(slots(1), "aabb");
     let taken = rig.reserve(&["t"], 10);
     rig.ack(taken[0].token).unwrap();
-    rig.run(Command::Purge(topic("t"))).unwrap();
+    rig.run(Command::Purge(topic("t").into())).unwrap();
     assert_eq!(parked(&rig), 0);
     for group in ["a", "a", "b"] {
         rig.put(of_group(group));

@@ -268,7 +268,7 @@ fn cancel_and_purge_free_the_key_at_once() {
     rig.cancel(by_key("t", "k")).unwrap();
     assert_eq!(rig.try_put(keyed(0)).unwrap().outcome, PutOutcome::Created);
     let (mut rig, _) = owned(Owner::Held);
-    assert_eq!(rig.run(Command::Purge(topic("t"))), Ok(Reply::Count(0)));
+    assert_eq!(rig.run(Command::Purge(topic("t").into())), Ok(Reply::Count(0)));
     assert!(rig.stats("t").is_err(), "no hold keeps it alive");
     assert_eq!(rig.try_put(keyed(0)).unwrap().outcome, PutOutcome::Created);
 }

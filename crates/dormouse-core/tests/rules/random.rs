@@ -207,7 +207,7 @@ impl Seen {
 
     fn rare(&self, rng: &mut Rng, name: TopicName) -> Command {
         match rng.below(7) {
-            0 => Command::Purge(name),
+            0 => Command::Purge(name.into()),
             6 => Command::ReleaseTopic(ReleaseTopic { topic: name, max: rng.below(4) as usize }),
             1 => Command::Resume(name),
             2 => Command::OpenSession,

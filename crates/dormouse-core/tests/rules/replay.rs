@@ -193,7 +193,7 @@ fn stubs_are_completed_after_the_replay() {
     rig.machine = machine;
     assert_eq!(rig.try_put(keyed("k")).unwrap().id, lease.id);
     assert_eq!(rig.ack(lease.token), Ok(EndReply::Done));
-    assert_eq!(rig.run(Command::Purge(topic("t"))), Ok(Reply::Count(0)));
+    assert_eq!(rig.run(Command::Purge(topic("t").into())), Ok(Reply::Count(0)));
 }
 
 #[test]

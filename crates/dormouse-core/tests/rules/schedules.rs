@@ -135,7 +135,7 @@ fn every_end_of_a_job_wakes_its_schedule() {
         ("expiry", |rig, job| rig.pass(job.ttr_ms)),
         ("purge", |rig, job| {
             rig.release(job.token).unwrap();
-            rig.run(Command::Purge(topic("t"))).unwrap();
+            rig.run(Command::Purge(topic("t").into())).unwrap();
         }),
     ];
     for (word, end) in ends {
@@ -222,7 +222,7 @@ fn schedules_are_no_jobs() {
     let reserve = ReserveId { id: entry, ttr_ms: None, session: None };
     assert!(rig.run(Command::ReserveId(reserve)).is_err());
     assert_eq!(rig.stats("t").unwrap().delayed, 0);
-    rig.run(Command::Purge(topic("t"))).unwrap();
+    rig.run(Command::Purge(topic("t").into())).unwrap();
     rig.pass(1_000);
     assert_eq!(rig.waiting(), 1);
 }

@@ -92,7 +92,7 @@ fn asking_brings_no_topic_to_life() {
     rig.tick();
     assert_eq!(rig.stats("t").unwrap().waiters, 1);
     rig.run(Command::Resume(topic("t"))).unwrap();
-    rig.run(Command::Purge(topic("t"))).unwrap();
+    rig.run(Command::Purge(topic("t").into())).unwrap();
     rig.set("t", Settings::default());
     rig.pass(1_000);
     assert!(rig.answer(ticket).is_some());

@@ -273,7 +273,14 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Set all settings of a topic; one that is not given is reset",
         verb::set_topic::run,
     ),
-    spec("PURGE", "topic", (1, 1), Write, "Remove all jobs that are not leased", verb::purge::run),
+    spec(
+        "PURGE",
+        "topic [STATE state] [AT_MOST number]",
+        (1, 5),
+        Write,
+        "Remove all jobs that are not leased, or those of a state",
+        verb::purge::run,
+    ),
     spec(
         "LOCK",
         "name owner [TTL span] [WAIT span]",

@@ -63,6 +63,14 @@ async fn a_purge_replies_with_a_count() {
     client.take("t").await;
     assert_eq!(client.ask("PURGE t").await, Value::Number(2));
     assert_eq!(client.ask("STATS t").await.field("leased").number(), 1);
+    client.put("t x DELAY 1h").await;
+    client.put("t x").await;
+    let refused = client.ask("PURGE t AT_MOST 1").await;
+    assert!(format!("{refused:?}").contains("CONFLICT topic t has 2 jobs"), "{refused:?}");
+    assert_eq!(client.ask("PURGE t state ready at_most 1").await, Value::Number(1));
+    let refused = client.ask("PURGE t STATE leased").await;
+    assert!(format!("{refused:?}").contains("leased jobs are not purged"), "{refused:?}");
+    assert_eq!(client.ask("STATS t").await.field("delayed").number(), 1);
 }
 
 #[tokio::test]

@@ -59,6 +59,7 @@ const CALLS: &[Call] = &[
     call("GET /v1/topics/{topic}", "", Verb::Stats, Name, Waiting),
     call("PUT /v1/topics/{topic}", "{}", Verb::SetTopic, Name, Waiting),
     call("DELETE /v1/topics/{topic}", "", Verb::Purge, Name, Waiting),
+    call("DELETE /v1/topics/{topic}?state=delayed&at_most=9", "", Verb::Purge, Name, Waiting),
     call("GET /v1/topics/{topic}/forecast", "", Verb::Forecast, Name, Waiting),
     call("GET /v1/forecast?topic={topic}&topic={topic}", "", Verb::Forecast, Name, Waiting),
     call("POST /v1/topics/{topic}/pause", "{}", Verb::Pause, Name, Waiting),

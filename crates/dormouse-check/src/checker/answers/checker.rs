@@ -8,7 +8,7 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::{JobId, State, Token};
 use dormouse_core::op::{
     Cancel, Chain, ChainReply, EndReply, Extend, JobView, KillTarget, LeasedJob, Nack, OnConflict,
-    Put, PutOutcome, PutReply, Release, SessionId,
+    Purge, Put, PutOutcome, PutReply, Release, SessionId,
 };
 use dormouse_core::schedule::Overlap;
 use dormouse_core::time::Now;
@@ -205,7 +205,7 @@ impl Checker {
                 }
             }
             (Command::CloseSession(session), _) => self.closed(now, *session),
-            (Command::Purge(topic), _) => {
+            (Command::Purge(Purge { topic, state: None, .. }), _) => {
                 self.jobs.values_mut().for_each(|job| job.purged(now, topic));
                 // A leased job stays and keeps its key.
                 let jobs = &self.jobs;

@@ -5,8 +5,8 @@ use dormouse_core::error::Error;
 use dormouse_core::job::Token;
 use dormouse_core::limits::AT_MS_MAX;
 use dormouse_core::op::{
-    Cancel, Forecast, Kill, KillTarget, List, ListOrder, Lock, Locks, Nack, Release, RenewLock,
-    Reschedule, Reserve, ReserveId, Target, Topics, Unlock,
+    Cancel, Forecast, Kill, KillTarget, List, ListOrder, Lock, Locks, Nack, Purge, Release,
+    RenewLock, Reschedule, Reserve, ReserveId, Target, Topics, Unlock,
 };
 use serde_json::{Map, Value, json};
 
@@ -70,7 +70,9 @@ pub(super) fn parts(command: &Command, form: PutForm) -> Result<Vec<Part>, Error
             Part::whole(in_topic(&pause.topic, "pause", &body))
         }
         Command::Resume(name) => Part::whole(in_topic(name, "resume", &json!({}))),
-        Command::Purge(name) => Part::whole(Call { method: "DELETE", ..get(topic(name)) }),
+        Command::Purge(purge) => {
+            Part::whole(Call { method: "DELETE", ..get(self::purge(purge)) })
+        }
         Command::Forecast(forecast) => Part::whole(get(self::forecast(forecast))),
         Command::Lock(lock) => Part::whole(acquire(lock)?),
         Command::RenewLock(renew) => Part::whole(self::renew(renew)?),
@@ -271,6 +273,13 @@ fn list(list: &List) -> String {
         ListOrder::Newest => query.add("newest", Some(true)),
     }
     query.after(format!("{}/jobs", topic(&list.topic)))
+}
+
+fn purge(purge: &Purge) -> String {
+    let mut query = Query::default();
+    query.add("state", purge.state);
+    query.add("at_most", purge.at_most);
+    query.after(topic(&purge.topic))
 }
 
 fn topics(topics: &Topics) -> String {

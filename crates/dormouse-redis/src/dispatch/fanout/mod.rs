@@ -94,7 +94,7 @@ impl Fanout<'_> {
             Command::ReviveTopic(revive) => self.revive_topic(&revive).await,
             Command::Kick(kick) => self.kick(&kick).await,
             Command::ReleaseTopic(release) => self.release_topic(&release).await,
-            Command::Purge(name) => self.purge(&name).await,
+            Command::Purge(purge) => self.purge(&purge).await,
             Command::SetTopic(set) => self.set_topic(*set).await,
             Command::SetPush(set) => self.set_push(&set).await,
             Command::GetPush(topic) => self.get_push(&topic).await,

@@ -17,7 +17,7 @@ use super::get::read_view;
 use crate::partition::Effect;
 use crate::wire::{Op, Reader, Records, Writer, codes, malformed};
 
-fn state_code(state: State) -> u8 {
+pub(super) fn state_code(state: State) -> u8 {
     match state {
         State::Delayed => codes::DELAYED,
         State::Ready => codes::READY,

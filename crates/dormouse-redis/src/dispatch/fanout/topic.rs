@@ -8,9 +8,11 @@ use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use dormouse_core::event::EventKind;
 use dormouse_core::limits::{BATCH_MAX, DEAD_TOPICS_MAX};
-use dormouse_core::op::{Kick, PauseTopic, ReleaseTopic, ReviveTopic, SetTopic, check};
+use dormouse_core::job::State;
+use dormouse_core::op::{Kick, PauseTopic, Purge, ReleaseTopic, ReviveTopic, SetTopic, check};
 use dormouse_core::topic::{Settings, TopicName};
 
+use super::query::state_code;
 use super::{Fanout, pause_ms, stats};
 use crate::codec::unknown_priority;
 use crate::events::EventDetails;
@@ -95,12 +97,22 @@ impl Fanout<'_> {
         self.if_confirmed(all_confirmed, Reply::Count(count), format!("{count} jobs were {done}"))
     }
 
-    pub(super) async fn purge(self, name: &TopicName) -> Answer {
+    /// Counted first if there is a limit; jobs that are put after that do not let more go than it
+    /// says.
+    pub(super) async fn purge(self, purge: &Purge) -> Answer {
+        purge.check()?;
+        let name = &purge.topic;
+        if purge.at_most.is_some() {
+            purge.check_count(self.count_purged(purge).await?)?;
+        }
+        let state = purge.state.map(|state| number(u64::from(state_code(state))));
         let (mut removed, mut all_confirmed) = (0, true);
         for partition in self.partitions(name) {
             let mut rest: Option<Bytes> = None;
             loop {
-                let op = Op::new("purge", vec![rest.unwrap_or_default()]);
+                let left = purge.at_most.map(|at_most| number(at_most.saturating_sub(removed)));
+                let args = [rest, state.clone(), left];
+                let op = Op::new("purge", args.map(Option::unwrap_or_default).to_vec());
                 let (purged, confirmed) = self.ask_change(&partition, op, read_purged).await?;
                 all_confirmed &= confirmed || purged.removed == 0;
                 removed += purged.removed;
@@ -115,6 +127,28 @@ impl Fanout<'_> {
         }
         let done = format!("{removed} jobs were purged");
         self.if_confirmed(all_confirmed, Reply::Count(removed), done)
+    }
+
+    /// How many jobs a purge would remove.
+    async fn count_purged(self, purge: &Purge) -> Result<u64, Error> {
+        let mut count = 0;
+        for partition in self.partitions(&purge.topic) {
+            let found = loop {
+                let found = self.ask(&partition, stats::op(), stats::read).await?;
+                if !found.more {
+                    break found;
+                }
+            };
+            count += match purge.state {
+                None => found.counts.waiting + found.counts.dead,
+                Some(State::Delayed) => found.delayed,
+                Some(State::Ready) => found.ready,
+                Some(State::Dead) => found.counts.dead,
+                Some(State::Done) => found.counts.done,
+                Some(State::Leased) => 0,
+            };
+        }
+        Ok(count)
     }
 
     /// Refuses a dead topic from which jobs would come back. Two servers that set two topics at the
