@@ -32,6 +32,8 @@ pub const SCAN_BYTES_MAX: u64 = 64 << 20;
 pub const ERROR_GROUPS_MAX: usize = 200;
 /// Topics of one forecast.
 pub const FORECAST_TOPICS_MAX: usize = 20;
+/// Steps of a forecast of one topic that is made for each who asks; others are shared.
+pub const FORECAST_EXACT_STEPS_MAX: u64 = 50;
 /// How long a forecast answers other requests for the same.
 pub const FORECAST_KEPT_MS: u64 = 5_000;
 /// Forecasts that are kept.
@@ -44,6 +46,10 @@ pub const RANKING_PASS_TOPICS: usize = 10_000;
 pub const RANKING_PASS_MS_MAX: u64 = 200;
 /// Time between two passes.
 pub const RANKING_PASS_MS: u64 = 2_000;
+/// Connections that a request for the consumers of a topic looks at.
+pub const CONSUMERS_LOOKED_AT_MAX: usize = 10_000;
+/// How long a topic stays in the beats after its last reader left.
+pub const PULSE_WANTED_MS: u64 = 10_000;
 /// Topics whose figures the survey keeps.
 pub const RANKING_TOPICS_MAX: usize = 100_000;
 /// The survey ends when nobody asked for so long.

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use dormouse_core::topic::TopicName;
 use tokio::sync::Notify;
 
 use crate::metrics::ProtocolKind;
@@ -67,6 +68,8 @@ pub(crate) struct Visitor {
     caller: Mutex<LastCaller>,
     /// Its place among the guests, until it presents a good token.
     guest: Mutex<Option<Portion<Address>>>,
+    /// The topics that its reserves wait on, each as often as there are reserves.
+    waits: Mutex<Vec<TopicName>>,
     dismissal: Notify,
 }
 
@@ -83,6 +86,7 @@ impl Visitor {
             since: wall_ms(),
             caller: Mutex::default(),
             guest: Mutex::new(guest),
+            waits: Mutex::default(),
             dismissal: Notify::new(),
         }
     }
@@ -95,6 +99,31 @@ impl Visitor {
     /// Notes who sends a request.
     pub(crate) fn note_caller(&self, caller: LastCaller) {
         *self.caller.lock().unwrap_or_else(PoisonError::into_inner) = caller;
+    }
+
+    /// Its reserves begin to wait on these topics.
+    pub(crate) fn begin_wait(&self, topics: &[TopicName]) {
+        self.waits().extend_from_slice(topics);
+    }
+
+    /// The end of a wait that has begun.
+    pub(crate) fn end_wait(&self, topics: &[TopicName]) {
+        let mut waits = self.waits();
+        for topic in topics {
+            if let Some(index) = waits.iter().position(|wait| wait == topic) {
+                waits.swap_remove(index);
+            }
+        }
+    }
+
+    /// How many of its reserves wait on this topic.
+    pub(crate) fn waiting_on(&self, topic: &TopicName) -> usize {
+        self.waits().iter().filter(|wait| *wait == topic).count()
+    }
+
+    fn waits(&self) -> MutexGuard<'_, Vec<TopicName>> {
+        // Nothing panics while it is held.
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it needs a token and has presented none yet.

@@ -125,7 +125,10 @@ fn a_large_topic_in_the_memtable_is_purged_whole() {
     let other = TopicName::new("other").unwrap();
     let keyed = |topic: &TopicName| Put { key: Some("k".into()), ..Put::new(topic.clone(), "x") };
     step(&mut driver, time, Command::Put(vec![keyed(&other), keyed(&topic())]));
-    assert_eq!(step(&mut driver, time, Command::Purge(topic().into())), Reply::Count(MANY as u64 + 1));
+    assert_eq!(
+        step(&mut driver, time, Command::Purge(topic().into())),
+        Reply::Count(MANY as u64 + 1)
+    );
     let stats = |driver: &mut Driver, topic: &TopicName| {
         let stats = Command::Stats(Stats { topic: Some(topic.clone()) });
         let Reply::Stats(stats) = step(driver, time, stats) else { panic!() };

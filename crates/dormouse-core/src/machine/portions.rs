@@ -17,7 +17,8 @@ use crate::limits::{LONG_COMMANDS_MAX, PORTION_BYTES, PORTION_JOBS, PORTION_LOOK
 use crate::op::{
     Cancel, ChangeReply, DueProgress, EndReply, Extend, ExtendReply, ForecastProgress, GetProgress,
     KickProgress, Kill, ListProgress, Nack, NewestProgress, PeekProgress, PurgeProgress, Release,
-    ReleaseProgress, Reschedule, ReviveProgress, RunProgress, StatsProgress, Target, TopicsProgress, check,
+    ReleaseProgress, Reschedule, ReviveProgress, RunProgress, StatsProgress, Target,
+    TopicsProgress, check,
 };
 use crate::time::Now;
 use crate::timeline::{Room, Timeline};

@@ -11,6 +11,7 @@ use dormouse_core::command::{Command, Reply, Undo};
 use dormouse_core::error::Error;
 
 use super::custody::give_back;
+use super::wait::Wait;
 use super::{BackendClient, Custody, no_reply};
 use crate::holder::Holder;
 
@@ -24,6 +25,8 @@ pub(crate) struct PendingBatch {
     is_withdrawn: bool,
     /// The replies were taken: there is nothing left to give back.
     is_resolved: bool,
+    /// Its reserves that may wait, for those who want to know who waits.
+    pub(super) wait: Option<Wait>,
 }
 
 /// The replies to a batch, in order. Dropping it gives back what the remaining ones grant.
@@ -81,7 +84,8 @@ impl PendingBatch {
         let may_grant = entries.iter().any(|entry| entry.undo != Undo::Nothing);
         let sink = BatchSink::new(client, first, entries, requests.len(), holder.cloned());
         client.inner.send(requests, Arc::clone(&sink) as Arc<dyn Sink>)?;
-        Ok(PendingBatch { sink, may_wait, may_grant, is_withdrawn: false, is_resolved: false })
+        let (is_withdrawn, is_resolved, wait) = (false, false, None);
+        Ok(PendingBatch { sink, may_wait, may_grant, is_withdrawn, is_resolved, wait })
     }
 
     /// Whether the backend may hold a reply back until something happens.
@@ -112,12 +116,17 @@ impl Future for PendingBatch {
         let mut state = self.sink.lock();
         if state.missing > 0 {
             state.waker = Some(cx.waker().clone());
+            drop(state);
+            if let Some(wait) = &mut self.wait {
+                wait.begin();
+            }
             return Poll::Pending;
         }
         for reply in state.entries.iter().filter_map(Entry::reply) {
             self.sink.client.inner.observer.observe(reply);
         }
         drop(state);
+        self.wait = None;
         self.is_resolved = true;
         Poll::Ready(BatchReplies { sink: Arc::clone(&self.sink), taken: 0 })
     }

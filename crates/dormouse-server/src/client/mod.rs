@@ -7,6 +7,7 @@ mod batch;
 mod custody;
 mod drive;
 mod figures;
+mod wait;
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -17,7 +18,9 @@ use dormouse_core::error::Error;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
+use self::wait::Wait;
 use crate::holder::Holder;
+use crate::visitor::Visitor;
 
 pub(crate) use batch::{BatchReplies, PendingBatch};
 pub(crate) use custody::Custody;
@@ -87,6 +90,19 @@ impl BackendClient {
         holder: Option<&Holder>,
     ) -> Result<PendingBatch, Error> {
         PendingBatch::submit(self, requests, holder)
+    }
+
+    /// As `submit`; while reserves of the batch wait, the visitor is known to wait.
+    pub(crate) fn submit_of(
+        &self,
+        visitor: Option<&Arc<Visitor>>,
+        requests: Vec<Request>,
+        holder: Option<&Holder>,
+    ) -> Result<PendingBatch, Error> {
+        let wait = visitor.and_then(|visitor| Wait::of(visitor, &requests));
+        let mut batch = self.submit(requests, holder)?;
+        batch.wait = wait;
+        Ok(batch)
     }
 
     /// Sends one operation that takes no lease or lock, and waits for its reply.

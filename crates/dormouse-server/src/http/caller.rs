@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
+use dormouse_core::backend::Request;
 use dormouse_core::command::{Operation, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
@@ -22,6 +23,7 @@ use crate::visitor::{Address, Claimant, LastCaller, Visitor};
 pub(crate) struct Caller {
     grant: Grant,
     claimant: Claimant,
+    visitor: Option<Arc<Visitor>>,
 }
 
 impl FromRequestParts<App> for Caller {
@@ -42,7 +44,7 @@ impl FromRequestParts<App> for Caller {
                 });
                 let here = Claimant::Address(Address::Local);
                 let claimant = visitor.map_or(here, |visitor| visitor.claimant(grant.token_name()));
-                let caller = Caller { grant, claimant };
+                let caller = Caller { grant, claimant, visitor: visitor.cloned() };
                 // For the body, which may take its time to arrive.
                 parts.extensions.insert(caller.clone());
                 Ok(caller)
@@ -108,8 +110,14 @@ impl Caller {
         app: &App,
         operation: O,
     ) -> Result<O::Reply, Error> {
-        let batch = app.client.submit(vec![unnumbered(operation)], self.grant.holder())?;
+        let requests = vec![unnumbered(operation)];
+        let batch = self.submit(app, requests)?;
         O::from_reply(self.wait(app, batch).await?.next_answer()?)
+    }
+
+    /// Sends requests that may wait; what they take counts for the caller.
+    pub(crate) fn submit(&self, app: &App, requests: Vec<Request>) -> Result<PendingBatch, Error> {
+        app.client.submit_of(self.visitor.as_ref(), requests, self.grant.holder())
     }
 
     /// Sends an operation that does not wait; what it takes counts for the caller.

@@ -1,6 +1,7 @@
 //! A batch: commands that go to the backend together, with the continuations of their replies.
 
 use std::mem;
+use std::sync::Arc;
 
 use dormouse_core::backend;
 use dormouse_core::command::Command;
@@ -9,6 +10,7 @@ use dormouse_core::error::Error;
 use super::turn::{Pending, Request};
 use crate::client::{BackendClient, BatchReplies, PendingBatch, no_reply, unnumbered};
 use crate::holder::Holder;
+use crate::visitor::Visitor;
 
 /// Requests that are gathered, then sent together.
 pub(super) struct Batch<T> {
@@ -103,10 +105,16 @@ impl<T> Batch<T> {
         self.has_puts
     }
 
-    /// Leases and locks that it takes count for this holder.
-    pub(super) fn send(&mut self, client: &BackendClient, holder: Option<&Holder>) {
+    /// Leases and locks that it takes count for this holder; this visitor waits for it.
+    pub(super) fn send(
+        &mut self,
+        client: &BackendClient,
+        holder: Option<&Holder>,
+        visitor: &Arc<Visitor>,
+    ) {
         let commands = mem::take(&mut self.commands);
-        self.sent = (!commands.is_empty()).then(|| client.submit(commands, holder));
+        self.sent =
+            (!commands.is_empty()).then(|| client.submit_of(Some(visitor), commands, holder));
     }
 
     /// The batch under way, or its replies if there is nothing to wait for.

@@ -213,8 +213,16 @@ where
                 }
                 Some(command) if command.may_wait() => {
                     let mut waiting = Batch::of(request, &mut self.spare);
-                    batch.send(&self.context.client, self.protocol.grant().holder());
-                    waiting.send(&self.context.client, self.protocol.grant().holder());
+                    batch.send(
+                        &self.context.client,
+                        self.protocol.grant().holder(),
+                        &self.guest.visitor,
+                    );
+                    waiting.send(
+                        &self.context.client,
+                        self.protocol.grant().holder(),
+                        &self.guest.visitor,
+                    );
                     self.receive(mem::take(&mut batch)).await?;
                     self.receive(waiting).await?;
                 }
@@ -270,7 +278,7 @@ where
 
     /// Sends a batch, and writes its replies.
     async fn finish(&mut self, mut batch: Batch<P::PendingReply>) -> io::Result<()> {
-        batch.send(&self.context.client, self.protocol.grant().holder());
+        batch.send(&self.context.client, self.protocol.grant().holder(), &self.guest.visitor);
         self.receive(batch).await
     }
 
@@ -278,7 +286,7 @@ where
     async fn finish_page(&mut self, mut batch: Batch<P::PendingReply>) -> io::Result<()> {
         let pages = Arc::clone(&self.context.pages);
         let permit = pages.acquire().await;
-        batch.send(&self.context.client, self.protocol.grant().holder());
+        batch.send(&self.context.client, self.protocol.grant().holder(), &self.guest.visitor);
         let (replies, _held) = self.replies_to(&mut batch).await?;
         drop(permit);
         self.write(batch.pending, replies).await
@@ -342,7 +350,7 @@ where
             // The commands that one request leads to may be many.
             let request = self.unless_revoked(request).await?;
             let mut batch = Batch::of(request, &mut self.spare);
-            batch.send(&self.context.client, self.protocol.grant().holder());
+            batch.send(&self.context.client, self.protocol.grant().holder(), &self.guest.visitor);
             let (mut replies, _held) = self.replies_to(&mut batch).await?;
             let (answer, custody) = replies.next();
             let Some(Pending::One(pending)) = batch.pending.pop() else { break };

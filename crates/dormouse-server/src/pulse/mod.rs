@@ -11,8 +11,8 @@ mod history;
 mod reader;
 mod sampler;
 mod verdict;
+mod wanted;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dormouse_core::error::Error;
@@ -32,6 +32,7 @@ pub(crate) use history::{HistoryPart, Step};
 pub(crate) use reader::PulseReader;
 use sampler::Sampler;
 pub(crate) use verdict::Verdict;
+use wanted::Wanted;
 
 /// Topics fetched at once. The engine does nothing else meanwhile, and needs about 0.1 ms for a
 /// topic that is spread over ten runs.
@@ -51,8 +52,7 @@ struct Hub {
     /// Readers that have ever come; a change wakes the task.
     arrivals: watch::Sender<u64>,
     latest: watch::Sender<Option<Arc<Beat>>>,
-    /// The topics that readers asked for, and how many of them did.
-    wanted: Mutex<HashMap<TopicName, usize>>,
+    wanted: Mutex<Wanted>,
     history: Mutex<History>,
     /// Since the start: the time of the history, which no step of the wall clock disturbs.
     watch: Stopwatch,
@@ -119,7 +119,7 @@ impl Hub {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wanted(&self) -> MutexGuard<'_, HashMap<TopicName, usize>> {
+    fn wanted(&self) -> MutexGuard<'_, Wanted> {
         // Nothing panics while it is held.
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }

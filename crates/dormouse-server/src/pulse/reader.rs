@@ -18,6 +18,8 @@ pub(crate) struct PulseReader {
     /// Beats before this one lack its topics.
     serial: u64,
     is_new: bool,
+    /// The task knows that it waits.
+    is_known: bool,
     #[expect(dead_code, reason = "its drop lets another client read")]
     portion: Portion<Claimant>,
 }
@@ -29,17 +31,12 @@ impl PulseReader {
         portion: Portion<Claimant>,
     ) -> PulseReader {
         let mut wanted = hub.wanted();
-        for topic in &topics {
-            *wanted.entry(topic.clone()).or_default() += 1;
-        }
+        // The task reads this number first and the topics then, so a beat of the next number has
+        // them.
+        let serial = wanted.enter(&topics, *hub.arrivals.borrow() + 1);
         drop(wanted);
         let latest = hub.latest.subscribe();
-        let mut serial = 0;
-        hub.arrivals.send_modify(|arrivals| {
-            *arrivals += 1;
-            serial = *arrivals;
-        });
-        PulseReader { hub, topics, latest, serial, is_new: true, portion }
+        PulseReader { hub, topics, latest, serial, is_new: true, is_known: false, portion }
     }
 
     /// The topics that it asked for.
@@ -49,11 +46,16 @@ impl PulseReader {
 
     /// Waits for the next beat that has its topics; `None` = the server stops.
     pub(crate) async fn next(&mut self) -> Option<Arc<Beat>> {
-        if std::mem::take(&mut self.is_new) && self.topics.is_empty() {
+        if std::mem::take(&mut self.is_new) {
             let latest = self.latest.borrow_and_update().clone();
-            if let Some(beat) = latest.filter(|beat| beat.made.elapsed() < BEAT) {
+            let is_good =
+                |beat: &Arc<Beat>| beat.made.elapsed() < BEAT && beat.serial >= self.serial;
+            if let Some(beat) = latest.filter(is_good) {
                 return Some(beat);
             }
+        }
+        if !std::mem::replace(&mut self.is_known, true) {
+            self.hub.arrivals.send_modify(|arrivals| *arrivals += 1);
         }
         loop {
             tokio::select! {
@@ -72,14 +74,6 @@ impl PulseReader {
 
 impl Drop for PulseReader {
     fn drop(&mut self) {
-        let mut wanted = self.hub.wanted();
-        for topic in &self.topics {
-            if let Some(count) = wanted.get_mut(topic) {
-                *count -= 1;
-                if *count == 0 {
-                    wanted.remove(topic);
-                }
-            }
-        }
+        self.hub.wanted().leave(&self.topics);
     }
 }

@@ -111,7 +111,10 @@ impl Sampler {
 
     fn is_read(&self) -> bool {
         let has_readers = self.hub.latest.receiver_count() > 0;
-        has_readers || self.hub.history().wants_seconds(self.hub.now_s())
+        // Who polls comes again.
+        has_readers
+            || !self.hub.wanted().is_empty()
+            || self.hub.history().wants_seconds(self.hub.now_s())
     }
 
     /// Takes a sample for the history alone. Nobody waits for it, so an error is not told.
@@ -178,8 +181,7 @@ impl Sampler {
 
     /// Looks at the topics that readers asked for; if they are too many, at some by turns.
     async fn look_at_wanted(&mut self) -> Result<(), Error> {
-        let mut wanted: Vec<TopicName> = self.hub.wanted().keys().cloned().collect();
-        wanted.sort();
+        let mut wanted = self.hub.wanted().names();
         self.topics.retain(|name, _| wanted.binary_search(name).is_ok());
         let now_s = self.hub.now_s();
         let looked_at = wanted.len().min(PULSE_FIGURES_MAX);

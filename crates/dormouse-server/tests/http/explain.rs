@@ -1,5 +1,7 @@
 //! Why a job is where it is.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -54,6 +56,34 @@ async fn every_state_has_its_reasons() {
     client.get("/v1/jobs/99/explain").await.problem(404, "not_found");
     client.get("/v1/topics/t/keys/none/explain").await.problem(404, "not_found");
     client.get(&format!("{dead}/explain?why=1")).await.problem(400, "invalid");
+}
+
+#[tokio::test]
+async fn a_done_job_tells_how_long_its_key_is_held() {
+    let rig = Rig::new().await;
+    // The server without a test clock compares with the time of the machine.
+    let virtual_now = UNIX_EPOCH + Duration::from_secs(1_767_225_600);
+    rig.clock.advance(SystemTime::now().duration_since(virtual_now).unwrap());
+    let mut client = rig.client().await;
+    client.json("PUT", "/v1/topics/t", json!({"keep_done": "1h"})).await.ok();
+    for (form, expected) in [
+        (json!({"key": "k", "key_ttl": "10m"}), &["done", "key_held"][..]),
+        (json!({"key": "j"}), &["done"]),
+        (json!({}), &["done"]),
+    ] {
+        let job = put(&mut client, form).await;
+        let leased = client.post(&format!("{job}/reserve"), json!({})).await.ok();
+        let token = leased["jobs"][0]["token"].as_str().or(leased["token"].as_str()).unwrap();
+        client.post("/v1/ack", json!({"token": token})).await.ok();
+        let (because, next, explained) = codes(&mut client, &job).await;
+        assert_eq!(
+            (because, next.as_str()),
+            (expected.iter().map(ToString::to_string).collect(), "removed")
+        );
+        if expected.len() > 1 {
+            assert!(explained["because"][1]["until"].is_string(), "{explained}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -193,3 +193,43 @@ async fn connections_are_listed_with_their_tokens() {
     // A token that is refused is nobody's.
     drop(other.with("authorization", "Bearer wrong").get("/v1/whoami").await);
 }
+
+#[tokio::test]
+async fn consumers_of_a_topic_are_those_who_wait_on_it() {
+    let tokens =
+        [("ops", &["operator:*", "put:*"][..]), ("a", &["consumer:*"]), ("eu", &["operator:eu.*"])];
+    let rig = crate::rig::Rig::with_tokens(&tokens).await;
+    let mut ops = rig.client_of("ops").await;
+    assert_eq!(ops.get("/v1/topics/t/consumers").await.ok(), json!({"consumers": []}));
+    let mut worker = rig.client_of("a").await;
+    let reserve = worker.post("/v1/reserve", json!({"topics": ["t", "u"], "wait": "1m"}));
+    let look = async {
+        loop {
+            let page = ops.get("/v1/topics/t/consumers").await.ok();
+            if page["consumers"] != json!([]) {
+                break page;
+            }
+        }
+    };
+    tokio::pin!(reserve);
+    let page = tokio::select! {
+        page = look => page,
+        answer = &mut reserve => panic!("{answer:?}"),
+    };
+    let one = &page["consumers"][0];
+    assert_eq!(
+        [&one["name"], &one["protocol"], &one["waiting"], &one["address"]],
+        [&json!("a"), &json!("http"), &json!(1), &json!("127.0.0.1")]
+    );
+    assert!(one["since"].is_string() || one["since"].is_number(), "{one}");
+    assert_eq!(page.get("cursor"), None);
+    ops.get("/v1/topics/u/consumers?limit=1").await.ok();
+    ops.get("/v1/topics/u/consumers?limit=0").await.problem(422, "invalid");
+    ops.get("/v1/topics/u/consumers?cursor=x").await.problem(400, "invalid");
+    rig.client_of("eu").await.get("/v1/topics/t/consumers").await.problem(403, "forbidden");
+    assert_eq!(ops.get("/v1/topics/v/consumers").await.ok(), json!({"consumers": []}));
+    // It waits no more.
+    ops.post("/v1/topics/u/jobs", json!({})).await.expect(201);
+    reserve.await.ok();
+    assert_eq!(ops.get("/v1/topics/t/consumers").await.ok(), json!({"consumers": []}));
+}

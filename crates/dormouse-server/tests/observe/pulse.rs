@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use dormouse_server::limits::PULSE_STREAMS_MAX;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::client::Stream;
 use crate::rig::{Rig, pass};
@@ -151,6 +152,59 @@ async fn streams_have_a_limit_of_their_own() {
         next(&mut open[stream]).await;
         next(&mut open[stream]).await;
     }
+}
+
+#[tokio::test]
+async fn who_polls_gets_rates_and_shares_beats() {
+    let rig = Rig::start().await;
+    rig.backend.put(["a".to_owned()].into_iter()).await;
+    let rates = |pulse: &Value| pulse["topics"][0]["rates"].clone();
+    assert_eq!(rates(&once(&rig, "&topics=a", &[]).await), Value::Null, "it is the first look");
+    rig.backend.put((0..500).map(|_| "a".to_owned())).await;
+    let poll = async || {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        once(&rig, "&topics=a", &[]).await
+    };
+    until(poll, |pulse| rates(pulse)["put"].as_f64() > Some(0.0)).await;
+    // Polls within a second share a beat.
+    let mut beats = std::collections::BTreeSet::new();
+    let begun = Instant::now();
+    let mut polls = 0;
+    while polls < 20 {
+        beats.insert(once(&rig, "&topics=a", &[]).await["at"].to_string());
+        polls += 1;
+    }
+    let seconds = begun.elapsed().as_secs() as usize;
+    assert!(beats.len() <= 2 + seconds, "{} beats for 20 polls in {seconds} s", beats.len());
+}
+
+#[tokio::test]
+async fn a_reader_that_does_not_read_slows_nobody() {
+    let rig = Rig::start().await;
+    // Beats of some 50 KB, so that a few fill what a socket holds.
+    let name = |number: usize| format!("{}{number:02}", "n".repeat(120));
+    rig.backend.put((0..50).map(name)).await;
+    let topics = (0..50).map(name).collect::<Vec<_>>().join(",");
+    let path = format!("/v1/pulse?topics={topics}");
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4 << 10).unwrap();
+    let mut slow = socket.connect(rig.addr).await.unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", rig.addr);
+    slow.write_all(head.as_bytes()).await.unwrap();
+    let mut quick = Stream::try_open_at(rig.addr, &path, &[]).await.unwrap();
+    let mut longest = Duration::ZERO;
+    for beat in 0..20 {
+        let begun = Instant::now();
+        // Somebody new wants a beat at once.
+        once(&rig, &format!("&topics=new{beat}"), &[]).await;
+        assert_eq!(next(&mut quick).await["topics"].as_array().unwrap().len(), 50);
+        longest = longest.max(begun.elapsed());
+    }
+    assert!(longest < Duration::from_secs(20), "{longest:?}");
+    // It is there, and what it gets is what was made when it had room.
+    let mut bytes = [0; 16];
+    slow.read_exact(&mut bytes).await.unwrap();
+    assert_eq!(&bytes, b"HTTP/1.1 200 OK\r");
 }
 
 #[tokio::test]

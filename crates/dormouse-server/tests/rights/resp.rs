@@ -70,7 +70,7 @@ const CALLS: &[Call] = &[
     call("RESUME {topic}", Verb::Resume, Name, Waiting),
     call("SETTOPIC {topic} TTR 1m", Verb::SetTopic, Name, Waiting),
     call("PURGE {topic}", Verb::Purge, Name, Waiting),
-    call("PURGE {topic} STATE delayed AT_MOST 9", Verb::Purge, Name, Waiting),
+    call("PURGE {topic} STATE delayed AT_MOST 9999", Verb::Purge, Name, Waiting),
     call("LOCK {topic} me", Verb::Lock, Name, Locked),
     call("RENEW {topic} me", Verb::Lock, Name, Locked),
     call("UNLOCK {topic} me", Verb::Lock, Name, Locked),

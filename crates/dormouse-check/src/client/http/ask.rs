@@ -70,9 +70,7 @@ pub(super) fn parts(command: &Command, form: PutForm) -> Result<Vec<Part>, Error
             Part::whole(in_topic(&pause.topic, "pause", &body))
         }
         Command::Resume(name) => Part::whole(in_topic(name, "resume", &json!({}))),
-        Command::Purge(purge) => {
-            Part::whole(Call { method: "DELETE", ..get(self::purge(purge)) })
-        }
+        Command::Purge(purge) => Part::whole(Call { method: "DELETE", ..get(self::purge(purge)) }),
         Command::Forecast(forecast) => Part::whole(get(self::forecast(forecast))),
         Command::Lock(lock) => Part::whole(acquire(lock)?),
         Command::RenewLock(renew) => Part::whole(self::renew(renew)?),

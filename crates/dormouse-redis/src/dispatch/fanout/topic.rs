@@ -7,8 +7,8 @@ use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use dormouse_core::event::EventKind;
-use dormouse_core::limits::{BATCH_MAX, DEAD_TOPICS_MAX};
 use dormouse_core::job::State;
+use dormouse_core::limits::{BATCH_MAX, DEAD_TOPICS_MAX};
 use dormouse_core::op::{Kick, PauseTopic, Purge, ReleaseTopic, ReviveTopic, SetTopic, check};
 use dormouse_core::topic::{Settings, TopicName};
 

@@ -164,7 +164,7 @@ async fn with_reserve(
     read: impl FnOnce(Reply) -> Result<Vec<EndedItem>, Error>,
 ) -> Result<Response, Problem> {
     let requests = vec![unnumbered(ending), unnumbered(reserve)];
-    let batch = app.client.submit(requests, caller.grant().holder())?;
+    let batch = caller.submit(app, requests)?;
     let mut replies = caller.wait_for_all(app, batch).await;
     if ends_nothing {
         // Nothing was done: the call is what became of its reserve, which is undone here.

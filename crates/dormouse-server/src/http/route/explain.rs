@@ -66,6 +66,8 @@ pub(crate) enum ReasonCode {
     Dead,
     /// It was acked, and is kept.
     Done,
+    /// Its key stays taken for a while after the ack.
+    KeyHeld,
 }
 
 /// One reason.
@@ -204,6 +206,7 @@ fn reasons<'a>(
     if view.state == State::Delayed {
         reasons.extend(paused(stats, now_ms));
     }
+    reasons.extend(key_held(view, now_ms));
     reasons
 }
 
@@ -229,6 +232,15 @@ fn reasons_of_ready<'a>(
         reasons.push(ReasonOut::new(ReasonCode::NoConsumer, text));
     }
     reasons
+}
+
+/// Of a job that is done: its key may be taken still.
+fn key_held(view: &JobView, now_ms: u64) -> Option<ReasonOut<'static>> {
+    view.job.key().filter(|_| view.state == State::Done)?;
+    let until_ms = view.due_at.saturating_add(view.job.content.key_ttl_ms);
+    let until = Some(At(until_ms)).filter(|_| until_ms > now_ms)?;
+    let text = format!("its key is held until {until}: a put with it is a duplicate");
+    Some(ReasonOut { until: Some(until), ..ReasonOut::new(ReasonCode::KeyHeld, text) })
 }
 
 fn paused(stats: &TopicStats, now_ms: u64) -> Option<ReasonOut<'static>> {

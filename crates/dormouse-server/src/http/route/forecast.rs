@@ -19,7 +19,7 @@ use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::problem::Problem;
 use crate::http::response::{HttpResult, ok};
-use crate::limits::{FORECAST_KEPT_MS, FORECAST_TOPICS_MAX};
+use crate::limits::{FORECAST_EXACT_STEPS_MAX, FORECAST_KEPT_MS, FORECAST_TOPICS_MAX};
 use crate::units::{At, InstantMs, SpanMs};
 
 const HOUR_MS: u64 = 3_600_000;
@@ -30,7 +30,8 @@ const DAY_MS: u64 = 24 * HOUR_MS;
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the query")]
 pub(crate) struct ForecastQuery {
-    /// Begin of the first step; default: now, over topics rounded down to 5 seconds.
+    /// Begin of the first step; default: now, over topics or with more than 50 steps rounded
+    /// down to 5 seconds.
     #[param(inline)]
     from: Option<InstantMs>,
     /// End of the last step; default: a day after `from`.
@@ -54,7 +55,8 @@ pub(crate) struct ForecastOut {
     step_ms: u64,
     /// One number per step; the last step may be shorter.
     counts: Vec<u64>,
-    /// Of a forecast over topics: when the oldest was counted, at most 5 seconds ago.
+    /// Of a forecast over topics or of more than 50 steps: when the oldest was counted, at most 5
+    /// seconds ago.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     as_of: Option<At>,
@@ -77,8 +79,14 @@ pub(super) async fn forecast(
     caller.check(Verb::Forecast, topic.as_str())?;
     let range = Range::read(&app, &mut params, 1).await?;
     params.finish()?;
-    let counts = app.client.call(range.of(topic)).await?;
-    ok(&range.out(None, counts, None))
+    if range.is_cheap() {
+        let counts = app.client.call(range.of(topic)).await?;
+        return ok(&range.out(None, counts, None));
+    }
+    let range = range.rounded();
+    let made = app.forecasts.get(&app.client, range.of(topic)).await?;
+    let as_of = as_of(&app, made.age()).await?;
+    ok(&range.out(None, made.counts.to_vec(), Some(as_of)))
 }
 
 /// Topics of a forecast.
@@ -151,6 +159,9 @@ struct Range {
     from_ms: u64,
     to_ms: u64,
     step_ms: u64,
+    /// It begins now, and ends a day later.
+    is_from_now: bool,
+    is_a_day: bool,
 }
 
 impl Range {
@@ -159,22 +170,39 @@ impl Range {
     async fn read(app: &App, params: &mut Params, round_ms: u64) -> Result<Range, Problem> {
         let (from, to) = (params.instant("from")?, params.instant("to")?);
         let step = params.span("step")?;
+        let (is_from_now, is_a_day) = (from.is_none(), to.is_none());
         let from_ms = match from {
             Some(ms) => check::instant("from", ms)?,
             None => app.now_ms().await? / round_ms * round_ms,
         };
         let to_ms = to.map_or(Ok(from_ms.saturating_add(DAY_MS)), |ms| check::instant("to", ms))?;
         let step_ms = step.map_or(Ok(HOUR_MS), |ms| within("step", ms))?;
-        Ok(Range { from_ms, to_ms, step_ms })
+        Ok(Range { from_ms, to_ms, step_ms, is_from_now, is_a_day })
+    }
+
+    /// Whether it has so few steps that each who asks gets one of its own.
+    fn is_cheap(&self) -> bool {
+        let span_ms = self.to_ms.saturating_sub(self.from_ms);
+        span_ms.div_ceil(self.step_ms.max(1)) <= FORECAST_EXACT_STEPS_MAX
+    }
+
+    /// One that begins now begins with what others share.
+    fn rounded(mut self) -> Range {
+        if self.is_from_now {
+            let rest_ms = self.from_ms % FORECAST_KEPT_MS;
+            self.from_ms -= rest_ms;
+            self.to_ms -= if self.is_a_day { rest_ms } else { 0 };
+        }
+        self
     }
 
     fn of(&self, topic: TopicName) -> Forecast {
-        let Range { from_ms, to_ms, step_ms } = *self;
+        let Range { from_ms, to_ms, step_ms, .. } = *self;
         Forecast { topic, from_ms, to_ms, step_ms }
     }
 
     fn out(&self, topics: Option<Vec<String>>, counts: Vec<u64>, as_of: Option<At>) -> ForecastOut {
-        let Range { from_ms, to_ms, step_ms } = *self;
+        let Range { from_ms, to_ms, step_ms, .. } = *self;
         ForecastOut { topics, from: At(from_ms), to: At(to_ms), step_ms, counts, as_of }
     }
 }

@@ -11,6 +11,7 @@ mod change_schedule;
 mod config;
 mod connections;
 mod console;
+mod consumers;
 mod dead;
 mod dead_groups;
 mod describe;
@@ -182,6 +183,7 @@ fn server() -> OpenApiRouter<App> {
         .routes(routes!(lateness::lateness))
         .routes(routes!(config::config))
         .routes(routes!(connections::connections))
+        .routes(routes!(consumers::consumers))
         .routes(routes!(audit::audit))
         .routes(routes!(backup::backup))
         .routes(routes!(advance::advance))
