@@ -7,6 +7,7 @@ mod cache;
 mod cancel;
 mod child;
 mod client;
+mod console;
 mod drain;
 mod fill;
 mod herd;
@@ -61,6 +62,8 @@ enum Command {
     Schedules(schedules::SchedulesPlan),
     /// Deliveries to a sink on loopback: per second, how late, and what idleness costs
     Push(push::PushPlan),
+    /// Open consoles beside a load, on a store with many jobs and topics
+    Console(console::ConsolePlan),
     /// The backend on a Redis that is started for it, against plain scripts
     Redis(redis::RedisPlan),
     /// This project's server beside Redis and beanstalkd, under the same load
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         Command::Stalls(plan) => stalls::run(&plan),
         Command::Schedules(plan) => schedules::run(&plan),
         Command::Push(plan) => push::run(&plan),
+        Command::Console(plan) => console::run(&plan),
         Command::Redis(plan) => redis::run(&plan),
         Command::Peers(plan) => peers::run(&plan),
         Command::Mix(plan) => peers::mix::run(&plan),

@@ -3,10 +3,10 @@
 -- letter is to be sent. Of a state only its jobs go, and holds stay.
 -- Answers: removed I8 (without done ones, unless it is of done ones), more B, then the cursor.
 --
--- If all go and few jobs are leased, UNLINK removes everything at no cost per job, and the leased jobs are
--- written back. Otherwise jobs are removed one by one, at most BATCH_JOBS_MAX per call, those that
--- were put before the purge began; a job that is moved meanwhile may stay. Schedules stay, too;
--- those that wait for a job are due then.
+-- If all go and few jobs are leased, UNLINK removes everything at no cost per job, and the leased
+-- jobs are written back. Otherwise jobs are removed one by one, at most BATCH_JOBS_MAX per call,
+-- those that were put before the purge began; a job that is moved meanwhile may stay. Schedules
+-- stay, too; those that wait for a job are due then.
 
 do
     local LEASED_MAX, SCANNED_MAX = 500, 256
@@ -252,8 +252,8 @@ do
                 sweep() -- dead jobs that the settings do not keep do not count as removed
             end
             local leased, lapsed, spent = count_leases()
-            local removed = not state and not most and leased <= LEASED_MAX and call('EXISTS', L) == 0
-                and purge_at_once(lapsed, spent)
+            local removed = not state and not most and leased <= LEASED_MAX
+                and call('EXISTS', L) == 0 and purge_at_once(lapsed, spent)
             if removed then
                 local more = settle_parked()
                 return pack('>I8B', removed, more and 1 or 0)

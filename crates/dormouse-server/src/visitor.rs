@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dormouse_core::topic::TopicName;
 use tokio::sync::Notify;
 
+use crate::client::Waiter;
 use crate::metrics::ProtocolKind;
 use crate::shares::Portion;
 use crate::units::wall_ms;
@@ -101,21 +102,6 @@ impl Visitor {
         *self.caller.lock().unwrap_or_else(PoisonError::into_inner) = caller;
     }
 
-    /// Its reserves begin to wait on these topics.
-    pub(crate) fn begin_wait(&self, topics: &[TopicName]) {
-        self.waits().extend_from_slice(topics);
-    }
-
-    /// The end of a wait that has begun.
-    pub(crate) fn end_wait(&self, topics: &[TopicName]) {
-        let mut waits = self.waits();
-        for topic in topics {
-            if let Some(index) = waits.iter().position(|wait| wait == topic) {
-                waits.swap_remove(index);
-            }
-        }
-    }
-
     /// How many of its reserves wait on this topic.
     pub(crate) fn waiting_on(&self, topic: &TopicName) -> usize {
         self.waits().iter().filter(|wait| *wait == topic).count()
@@ -152,6 +138,21 @@ impl Visitor {
     /// It has presented a good token: its place is free for another guest.
     pub(crate) fn welcome(&self) {
         *self.guest.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Waiter for Visitor {
+    fn begin_wait(&self, topics: &[TopicName]) {
+        self.waits().extend_from_slice(topics);
+    }
+
+    fn end_wait(&self, topics: &[TopicName]) {
+        let mut waits = self.waits();
+        for topic in topics {
+            if let Some(index) = waits.iter().position(|wait| wait == topic) {
+                waits.swap_remove(index);
+            }
+        }
     }
 }
 

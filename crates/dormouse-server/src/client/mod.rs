@@ -19,12 +19,14 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use self::wait::Wait;
+pub(crate) use self::wait::Waiter;
 use crate::holder::Holder;
-use crate::visitor::Visitor;
 
 pub(crate) use batch::{BatchReplies, PendingBatch};
 pub(crate) use custody::Custody;
 use drive::DriveTask;
+use wait::Wait;
+pub(crate) use wait::Waiter;
 
 /// A handle to the backend. Cheap to clone: every request does.
 #[derive(Clone)]
@@ -92,14 +94,14 @@ impl BackendClient {
         PendingBatch::submit(self, requests, holder)
     }
 
-    /// As `submit`; while reserves of the batch wait, the visitor is known to wait.
+    /// As `submit`; while reserves of the batch wait, the waiter knows.
     pub(crate) fn submit_of(
         &self,
-        visitor: Option<&Arc<Visitor>>,
+        waiter: Option<&Arc<impl Waiter + 'static>>,
         requests: Vec<Request>,
         holder: Option<&Holder>,
     ) -> Result<PendingBatch, Error> {
-        let wait = visitor.and_then(|visitor| Wait::of(visitor, &requests));
+        let wait = waiter.and_then(|waiter| Wait::of(waiter, &requests));
         let mut batch = self.submit(requests, holder)?;
         batch.wait = wait;
         Ok(batch)

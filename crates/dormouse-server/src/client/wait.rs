@@ -6,18 +6,24 @@ use dormouse_core::backend::Request;
 use dormouse_core::command::Command;
 use dormouse_core::topic::TopicName;
 
-use crate::visitor::Visitor;
+/// Somebody whose reserves may wait, and who is told when they do.
+pub(crate) trait Waiter: Send + Sync {
+    /// Its reserves begin to wait on these topics.
+    fn begin_wait(&self, topics: &[TopicName]);
+    /// The end of a wait that has begun.
+    fn end_wait(&self, topics: &[TopicName]);
+}
 
 /// The reserves of a batch that may wait. A batch that is answered at once tells nobody of them.
 pub(super) struct Wait {
-    visitor: Arc<Visitor>,
+    waiter: Arc<dyn Waiter>,
     topics: Vec<TopicName>,
     has_begun: bool,
 }
 
 impl Wait {
     /// `None` if no reserve of these may wait.
-    pub(super) fn of(visitor: &Arc<Visitor>, requests: &[Request]) -> Option<Wait> {
+    pub(super) fn of(waiter: &Arc<impl Waiter + 'static>, requests: &[Request]) -> Option<Wait> {
         let mut topics = Vec::new();
         for request in requests {
             if let Command::Reserve(reserve) = &request.command
@@ -26,14 +32,14 @@ impl Wait {
                 topics.extend_from_slice(&reserve.topics);
             }
         }
-        let visitor = || Arc::clone(visitor);
-        (!topics.is_empty()).then(|| Wait { visitor: visitor(), topics, has_begun: false })
+        let waiter = || Arc::clone(waiter) as Arc<dyn Waiter>;
+        (!topics.is_empty()).then(|| Wait { waiter: waiter(), topics, has_begun: false })
     }
 
     /// There was no answer at once.
     pub(super) fn begin(&mut self) {
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.visitor.begin_wait(&self.topics);
+            self.waiter.begin_wait(&self.topics);
         }
     }
 }
@@ -41,7 +47,7 @@ impl Wait {
 impl Drop for Wait {
     fn drop(&mut self) {
         if self.has_begun {
-            self.visitor.end_wait(&self.topics);
+            self.waiter.end_wait(&self.topics);
         }
     }
 }
