@@ -36,7 +36,7 @@ use crate::error::{Error, Fatal};
 use crate::fact::Fact;
 use crate::image::Counts;
 use crate::limits::{TICK_JOB_BYTES, TICK_MAX};
-use crate::op::{GetProgress, check};
+use crate::op::{GetProgress, Purge, check};
 use crate::time::Now;
 use crate::timeline::{BatchNo, Timeline};
 
@@ -351,6 +351,14 @@ impl<T: Timeline> Machine<T> {
         Ok(())
     }
 
+    /// All that rests goes at once, the jobs of a state in portions.
+    fn begin_purge(&mut self, purge: Purge, out: &mut Output) -> StepResult {
+        match purge.state {
+            Some(state) => StepResult::Long(self.purge_state(purge, state)),
+            None => StepResult::Reply(self.purge(&purge, out)),
+        }
+    }
+
     fn execute(&mut self, now: Now, request: Request, out: &mut Output) -> Result<(), Fatal> {
         let Request { ticket, command, holder } = request;
         let result = match command {
@@ -392,10 +400,7 @@ impl<T: Timeline> Machine<T> {
             Command::Pushes(page) => StepResult::Reply(self.pushes_page(&page)),
             Command::Pause(pause) => StepResult::Reply(self.pause(now, &pause, out)),
             Command::Resume(topic) => StepResult::Reply(self.resume(&topic, out)),
-            Command::Purge(purge) => match purge.state {
-                Some(state) => StepResult::Long(self.purge_state(purge, state)),
-                None => StepResult::Reply(self.purge(&purge, out)),
-            },
+            Command::Purge(purge) => self.begin_purge(purge, out),
             Command::OpenSession => StepResult::Reply(Ok(Reply::Session(self.sessions.open()))),
             Command::CloseSession(session) => {
                 StepResult::Reply(self.close_session(now, session, out))

@@ -18,8 +18,6 @@ use dormouse_core::error::Error;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use self::wait::Wait;
-pub(crate) use self::wait::Waiter;
 use crate::holder::Holder;
 
 pub(crate) use batch::{BatchReplies, PendingBatch};
