@@ -38,7 +38,9 @@ export function closeDialog(answer = false) {
   open?.resolve?.(answer);
 }
 
-const countOf = (answer) => (answer.count === undefined ? "Done." : `${answer.count} jobs.`);
+function countOf({ count, purged = count }) {
+  return purged === undefined ? "Done." : `${purged} jobs.`;
+}
 
 // Asks, runs, and tells. Resolves to the answer, or to undefined if it did not happen.
 export async function act(command) {

@@ -1,19 +1,18 @@
 // Calls of the public HTTP API. Every answer is JSON; everything else becomes a `Problem`.
 import { signal } from "./html.js";
 import { readAnswer } from "./json.js";
-import { remember, remembered } from "./memory.js";
+import { home as base, remember, remembered } from "./memory.js";
 
 // The API lies beside `ui/`, below whatever path a proxy put before both.
-export const base = new URL("..", document.baseURI);
+export { base };
 
-// A path whose values are percent-encoded: path`/v1/topics/${topic}/jobs`. A browser takes `..` for
-// a step up, however it is written, so it would call something else.
-export function path(pieces, ...values) {
-  if (values.some((value) => value === "." || value === "..")) {
-    throw new Problem("invalid", "a browser cannot call what is named . or ..: use the command line");
-  }
-  return String.raw({ raw: pieces }, ...values.map(encodeURIComponent)).slice(1);
-}
+// A browser takes `..` for a step up, however it is written, so it would call something else.
+export const isCallable = (name) => name !== "." && name !== "..";
+const NOT_CALLABLE = "a browser cannot call what is named . or ..: use the command line";
+
+// A path whose values are percent-encoded: path`/v1/topics/${topic}/jobs`.
+export const path = (pieces, ...values) =>
+  String.raw({ raw: pieces }, ...values.map((value) => (isCallable(value) ? encodeURIComponent(value) : value.replaceAll(".", "%2E")))).slice(1);
 
 // Why a call has no answer: an error of the server, or no sensible server at all.
 export class Problem extends Error {
@@ -49,20 +48,45 @@ export function headers(more = {}) {
   return bearer ? { ...more, authorization: `Bearer ${bearer}` } : more;
 }
 
+// The address as it is written, also if a browser would read it otherwise.
 export function urlOf(relative, query = {}) {
-  const url = new URL(relative, base);
+  const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     const values = Array.isArray(value) ? value : [value];
     for (const one of values) {
-      if (one !== undefined && one !== "") url.searchParams.append(name, one);
+      if (one !== undefined && one !== "") search.append(name, one);
     }
   }
-  return url;
+  return `${base.href}${relative}${search.size > 0 ? `?${search}` : ""}`;
 }
 
-// A response, or a `Problem` if there is none.
-export async function send(method, relative, { query, json, signal: abort, accept } = {}) {
-  const init = { method, headers: headers(accept ? { accept } : {}), signal: abort };
+// Nothing that is asked takes that long, unless the caller says so.
+const SILENCE_MS = 20_000;
+
+// A signal that ends with the caller's, or when `again` was not called for so long.
+function watched(abort, ms = SILENCE_MS) {
+  const own = new AbortController();
+  let timer;
+  const end = () => clearTimeout(timer);
+  const again = () => {
+    end();
+    timer = setTimeout(() => own.abort(), ms);
+  };
+  again();
+  return { signal: abort ? AbortSignal.any([abort, own.signal]) : own.signal, again, end };
+}
+
+// The problem of a call that broke off, by us or by silence.
+function broken(abort, text) {
+  if (abort?.aborted) return new Problem("aborted", "the call was given up");
+  report(`The server ${text}.`);
+  return new Problem("unreachable", `the server ${text}`, { retryable: true });
+}
+
+// A response, or a `Problem` if there is none. `watch` ends what is not answered.
+async function send(method, relative, { query, json, signal: abort, accept }, watch) {
+  if (/(^|\/)(%2E){1,2}(\/|$)/.test(relative)) throw new Problem("invalid", NOT_CALLABLE);
+  const init = { method, headers: headers(accept ? { accept } : {}), signal: watch.signal };
   // The server must be able to tell the console's changes from others: it may refuse these.
   if (method !== "GET") init.headers["x-dormouse-ui"] = "1";
   if (json !== undefined) {
@@ -71,10 +95,8 @@ export async function send(method, relative, { query, json, signal: abort, accep
   }
   try {
     return await fetch(urlOf(relative, query), { ...init, cache: "no-store", redirect: "error" });
-  } catch (error) {
-    if (abort?.aborted) throw new Problem("aborted", "the call was given up");
-    report("The server does not answer.");
-    throw new Problem("unreachable", "the server does not answer");
+  } catch {
+    throw broken(abort, "does not answer");
   }
 }
 
@@ -86,9 +108,7 @@ async function read(response, abort) {
   try {
     text = await response.text();
   } catch {
-    if (abort?.aborted) throw new Problem("aborted", "the call was given up");
-    report("The server broke off in the middle of an answer.");
-    throw new Problem("unreachable", "the server broke off in the middle of its answer");
+    throw broken(abort, "broke off in the middle of its answer");
   }
   let answer;
   try {
@@ -104,10 +124,17 @@ async function read(response, abort) {
   return answer;
 }
 
-// Makes a call and returns its answer.
+// Makes a call and returns its answer. `timeoutMs`: what it may take, if that is long.
 export async function call(method, relative, options = {}) {
-  const response = await send(method, relative, options);
-  const answer = await read(response, options.signal);
+  const watch = watched(options.signal, options.timeoutMs);
+  let response;
+  let answer;
+  try {
+    response = await send(method, relative, options, watch);
+    answer = await read(response, options.signal);
+  } finally {
+    watch.end();
+  }
   if (trouble.value) trouble.value = undefined;
   if (response.ok || isList(answer)) return answer;
   if (response.status === 401) refused.value = answer.detail;
@@ -118,10 +145,19 @@ export async function call(method, relative, options = {}) {
 
 export const get = (relative, query, abort) => call("GET", relative, { query, signal: abort });
 
-// The lines of an event stream as {event, id, data}; ends with the stream or the abort.
-export async function* events(relative, query, abort) {
-  const accept = "text/event-stream";
-  const response = await send("GET", relative, { query, signal: abort, accept });
+// The lines of an event stream as {event, id, data}; ends with the stream or the abort, and with a
+// problem if nothing came for `silenceMs`, not even a comment.
+export async function* events(relative, query, abort, silenceMs) {
+  const watch = watched(abort, silenceMs);
+  try {
+    yield* streamed(relative, query, abort, watch);
+  } finally {
+    watch.end();
+  }
+}
+
+async function* streamed(relative, query, abort, watch) {
+  const response = await send("GET", relative, { query, signal: abort, accept: "text/event-stream" }, watch);
   if (!response.ok) {
     const answer = await read(response, abort);
     if (response.status === 401) refused.value = answer.detail;
@@ -135,9 +171,11 @@ export async function* events(relative, query, abort) {
     try {
       part = await reader.read();
     } catch {
+      if (watch.signal.aborted) throw broken(abort, "is silent");
       return;
     }
     if (part.done) return;
+    watch.again();
     const lines = (rest + part.value).split("\n");
     rest = lines.pop();
     for (const line of lines) {

@@ -29,8 +29,17 @@ export const topics = {
     json: { max: count }, cli: ["kick", topic, "--leased", "--max", String(count)], guard: "many", topic, count,
     facts: "Their consumers are not stopped; what they send for these leases is refused. No attempt is spent.",
   }),
+  // Dead jobs by the beginning of their error: the verb is revive or cancel.
+  dead: (verb, topic, prefix, count) => command(verb, `${verb} dead jobs`, "POST", path`/v1/topics/${topic}/${verb}`, {
+    json: { max: count, error_prefix: prefix || undefined },
+    cli: ["dead", verb === "cancel" ? "rm" : verb, topic, ...(prefix ? ["--error-prefix", prefix] : []), "--max", String(count)],
+  }),
+  purge: (topic, state, count, leased) => command("purge", `Purge ${state} jobs`, "DELETE", path`/v1/topics/${topic}`, {
+    query: { state, at_most: count }, guard: "many", topic, count, isExact: true,
+    facts: `They are removed for ever. ${leased > 0 ? `${leased} leased jobs stay.` : "Leased jobs stay."}`,
+  }),
   set: (topic, settings, flags) => command("set_topic", `Settings of ${topic}`, "PUT", path`/v1/topics/${topic}`, {
-    json: settings, cli: ["topic", "set", topic, "--reset", ...flags], done: "The settings are stored.",
+    json: settings, cli: ["topic", "set", topic, ...flags], done: "The settings are stored.",
   }),
 };
 
@@ -45,7 +54,7 @@ export const jobs = {
     json: { at }, cli: ["reschedule", job.id, "--at", at], done: `Job ${job.id} has a new due time.`,
   }),
   revive: (job) => command("revive", "Revive", "POST", path`/v1/jobs/${job.id}/revive`, {
-    cli: ["revive", job.id], done: `Job ${job.id} is ready, with new attempts.`, undo: jobs.kill(job),
+    cli: ["revive", job.id], done: `Job ${job.id} is ready, with new attempts.`,
   }),
   cancel: (job) => command("cancel", "Cancel", "DELETE", path`/v1/jobs/${job.id}`, {
     cli: ["cancel", job.id], guard: "final", job, full: "Cancel the job", done: `Job ${job.id} is removed.`,
@@ -73,6 +82,26 @@ export const locks = {
   }),
 };
 
+const pushOf = (verb, title, topic, rest) => command("push", title, "POST", path`/v1/topics/${topic}/push/${verb}`, {
+  cli: ["push", verb, topic], ...rest,
+});
+
+export const pushes = {
+  set: (topic, settings, flags) => command("push", `Push ${topic}`, "PUT", path`/v1/topics/${topic}/push`, {
+    json: settings, cli: ["push", "set", topic, settings.url, ...flags], done: `${topic} is pushed to ${settings.url}.`,
+  }),
+  test: (topic) => pushOf("test", "Test", topic, { done: "A request was sent.", timeoutMs: 40_000 }),
+  rotate: (topic) => pushOf("rotate", "New secret", topic, {
+    guard: "final", done: "The push has a new secret.",
+    facts: `Requests of ${topic} are signed with a new secret, for a day with the present one, too. It is shown once.`,
+  }),
+  resume: (topic) => pushOf("resume", "Resume", topic, { done: "The push goes on." }),
+  remove: (topic) => command("push", "Push no more", "DELETE", path`/v1/topics/${topic}/push`, {
+    cli: ["push", "rm", topic], guard: "final", done: `${topic} is pushed no more.`,
+    facts: `The URL is called no more, and its secret is gone. The jobs of ${topic} stay.`,
+  }),
+};
+
 const scheduleOf = (verb, title, topic, name, done, rest = {}) =>
   command("schedule", title, "POST", path`/v1/topics/${topic}/schedules/${name}/${verb}`, {
     cli: ["schedule", verb, topic, name], done, ...rest,
@@ -91,6 +120,9 @@ export const schedules = {
     json: { from, to }, cli: ["schedule", "run", topic, name, "--from", from, "--to", to], guard: "many", topic, count,
     facts: `A job is put for each tick from ${from} to ${to}, also for ticks that had one.`,
   }),
+  put: (topic, name, json) => command("schedule", "Define", "PUT", path`/v1/topics/${topic}/schedules/${name}`, {
+    json, cli: ["schedule", "put", topic, name, json.text, "--cron", json.cron, "--zone", json.zone], done: `${name} is defined.`,
+  }),
   remove: (topic, name) => command("schedule", "Remove", "DELETE", path`/v1/topics/${topic}/schedules/${name}`, {
     cli: ["schedule", "rm", topic, name], guard: "final", done: `${name} is removed.`,
     facts: `The schedule ${name} of ${topic} is removed. Jobs that it has put stay.`,
@@ -106,7 +138,10 @@ export function asCurl(command) {
   const words = ["curl", "-s"];
   if (command.method !== "GET") words.push("-X", command.method);
   if (token.value) words.push("-H", "\0");
-  words.push(urlOf(command.path, command.query).href);
+  const url = urlOf(command.path, command.query);
+  // Names of dots must not be taken for steps.
+  if (url.includes("%2E")) words.push("--path-as-is");
+  words.push(url);
   if (command.json !== undefined) {
     words.push("--json", typeof command.json === "string" ? command.json : JSON.stringify(command.json));
   }

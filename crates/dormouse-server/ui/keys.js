@@ -1,10 +1,10 @@
 // Keys. A letter clicks the control that says `data-key="letter"`: in the row that has the focus, or
-// else the first on the page. So a key can do nothing that a visible button does not do.
+// else the page's own. So a key can do nothing that a visible button does not do.
 import { dialog, openDialog } from "./actions.js";
 import { signal } from "./html.js";
 import { isLive } from "./live.js";
 import { remember, remembered } from "./memory.js";
-import { go } from "./router.js";
+import { go, route } from "./router.js";
 import { usesUtc } from "./time.js";
 
 export const keysAreOn = signal(remembered("keys", "true") === "true");
@@ -39,13 +39,15 @@ export const switchLive = () => { isLive.value = !isLive.value; };
 // The keys of the help dialog, in its order.
 export const HELP = [
   ["/", "search"], ["?", "this help"], ["g o", "overview"], ["g t", "topics"],
-  ["g e", "events"], ["g s", "schedules"], ["g p", "put a job"], ["j, k", "next, previous row"],
+  ["g d", "dead jobs"], ["g e", "events"], ["g s", "schedules"], ["g p", "put a job"], ["j, k", "next, previous row"],
   ["Enter", "open the row"], ["x", "check the row"], ["Shift X", "check up to the row"], [".", "menu of the row"],
   ["r", "run now"], ["c", "cancel"], ["v", "revive"], ["Space", "load what changed"], ["p", "live figures on, off"],
   ["t", "light, dark, as the system"], ["u", "UTC or local time"], ["Esc", "close, or go back"],
 ];
 
-const PAGES = { o: [], t: ["topics"], e: ["tail"], s: ["schedules"], p: ["put"] };
+// The dead jobs of the topic that is shown, or the topics with most of them.
+const dead = ([screen, topic]) => (screen === "t" ? ["t", topic, "dead"] : ["topics", { sort: "dead" }]);
+const PAGES = { o: [], t: ["topics"], d: dead, e: ["tail"], s: ["schedules"], p: ["put"] };
 
 let awaitsPage = 0;
 
@@ -61,11 +63,12 @@ function step(by) {
   all[next].scrollIntoView({ block: "nearest" });
 }
 
+// Without a row that has the focus, the buttons of rows are nobody's.
 function click(selector) {
   const row = rowOf(document.activeElement);
-  const found = row?.querySelector(selector) ?? (row ? undefined : document.querySelector(`main ${selector}`));
+  const found = row ? row.querySelector(selector) : [...document.querySelectorAll(`main ${selector}`)].find((one) => !rowOf(one));
   found?.click();
-  return found !== undefined && found !== null;
+  return Boolean(found);
 }
 
 // Checks all rows from the last checked one to this one.
@@ -82,7 +85,7 @@ const ACTIONS = {
   "?": () => openHelp(),
   j: () => step(1),
   k: () => step(-1),
-  x: () => click('input[type="checkbox"]'),
+  x: () => rowOf(document.activeElement)?.querySelector('input[type="checkbox"]')?.click(),
   X: checkRange,
   ".": () => {
     const menu = rowOf(document.activeElement)?.querySelector("details.menu");
@@ -126,7 +129,8 @@ export function onKey(event) {
   if ((event.key === "Enter" || event.key === " ") && isControl(target)) return;
   if (Date.now() - awaitsPage < 1500 && PAGES[event.key]) {
     awaitsPage = 0;
-    go(...PAGES[event.key]);
+    const page = PAGES[event.key];
+    go(...(typeof page === "function" ? page(route.value.steps) : page));
   } else if (Object.hasOwn(ACTIONS, event.key)) {
     ACTIONS[event.key]();
   } else if (/^[a-z ]$/.test(event.key)) {

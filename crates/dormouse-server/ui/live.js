@@ -1,25 +1,54 @@
 // One `pulse` stream for all tabs of a browser: HTTP/1.1 allows six connections to a server, and a
 // stream in each tab would leave none for calls. The tab that holds a Web Lock reads the stream and
-// passes it on by BroadcastChannel. Without these (plain HTTP from another host) each visible tab
-// reads for itself.
-import { events, get, refused, token, trouble } from "./api.js";
+// passes it on by BroadcastChannel; the others tell it which topics they show. Without these (plain
+// HTTP from another host) each visible tab reads for itself.
+import { base, events, get, refused, token, trouble } from "./api.js";
 import { signal } from "./html.js";
 import { readAnswer } from "./json.js";
 import { skewMs, toMs } from "./time.js";
 
 // The newest figures, and the server's time of them.
 export const pulse = signal(undefined);
+// Why there are none, if the token may not see them.
+export const denied = signal(undefined);
 // Whether the reader wants live figures.
 export const isLive = signal(true);
 // Set for a moment after the stream had a gap: all figures are read again.
 export const gap = signal(undefined);
 
-const CHANNEL = "dormouse-pulse";
 const RETRY_MS = 1000;
 const SILENCE_MS = 5000;
+const TOPICS_MAX = 50;
+// A tab says again what it shows; one that is silent for longer is gone.
+const SAY_MS = 10_000;
+const FORGET_MS = 3 * SAY_MS;
 
 let stop;
 let lastAt = 0;
+// What each tab shows, by a name of its own: {names, at}.
+const shown = new Map();
+const self = String(Math.random());
+let say = () => {};
+// Ends the present stream, so that the next one has all topics.
+let round = new AbortController();
+let asked = [];
+
+function wanted() {
+  for (const [tab, { at }] of shown) if (tab !== self && Date.now() - at > FORGET_MS) shown.delete(tab);
+  const all = new Set([self, ...shown.keys()].flatMap((tab) => shown.get(tab)?.names ?? []));
+  return [...all].slice(0, TOPICS_MAX);
+}
+
+function note(tab, names) {
+  shown.set(tab, { names, at: Date.now() });
+  if (wanted().some((name) => !asked.includes(name))) round.abort();
+}
+
+// The topics whose figures this tab shows: they are in the next pulses.
+export function showTopics(names) {
+  note(self, names);
+  say();
+}
 
 function take(data) {
   let figures;
@@ -37,26 +66,65 @@ function take(data) {
 }
 
 const wait = (ms, abort) => new Promise((resolve) => {
-  const timer = setTimeout(resolve, ms);
-  abort.addEventListener("abort", () => { clearTimeout(timer); resolve(); });
+  const end = () => {
+    clearTimeout(timer);
+    abort.removeEventListener("abort", end);
+    resolve();
+  };
+  const timer = setTimeout(end, ms);
+  abort.addEventListener("abort", end);
 });
+
+// Asks for one pulse, so that a server that is gone is noticed.
+const askOnce = async (abort) => take(JSON.stringify(await get("v1/pulse", { once: true, topics: wanted().join(",") }, abort)));
 
 // Reads the stream until the abort, and begins again when it ends.
 async function follow(abort, pass) {
   while (!abort.aborted) {
+    round = new AbortController();
+    asked = wanted();
+    const either = AbortSignal.any([abort, round.signal]);
     try {
-      for await (const event of events("v1/pulse", {}, abort)) {
+      for await (const event of events("v1/pulse", { topics: asked.join(",") }, either, SILENCE_MS)) {
         take(event.data);
         pass?.(event.data);
         if (abort.aborted) return;
       }
-      // The stream ended: ask once, so that a server that is gone is noticed.
-      if (!abort.aborted) take(JSON.stringify(await get("v1/pulse", { once: true }, abort)));
+      if (!either.aborted) await askOnce(abort);
     } catch (problem) {
+      if (problem.status === 403) denied.value = problem.message;
       if (problem.status === 401 || problem.status === 403) return;
     }
-    await wait(RETRY_MS, abort);
+    if (!round.signal.aborted) await wait(RETRY_MS, abort);
   }
+}
+
+// Tabs share a stream if they show the same server and see the same: by path and token. The token
+// itself is nobody's business.
+async function channelName() {
+  const text = new TextEncoder().encode(`${base.pathname} ${token.value ?? ""}`);
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", text));
+  return `dormouse-pulse ${[...hash.subarray(0, 12)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}
+
+async function share(abort) {
+  const name = await channelName();
+  if (abort.aborted) return;
+  const channel = new BroadcastChannel(name);
+  const lead = () => follow(abort, (data) => channel.postMessage({ data }));
+  say = () => channel.postMessage({ tab: self, names: shown.get(self)?.names ?? [] });
+  channel.onmessage = ({ data }) => (data.tab ? note(data.tab, data.names) : take(data.data));
+  const timer = setInterval(() => {
+    say();
+    // The tab that leads may be asleep: then this one asks for itself.
+    if (!document.hidden && !denied.value && Date.now() - lastAt > SAY_MS) askOnce(abort).catch(() => {});
+  }, SAY_MS);
+  abort.addEventListener("abort", () => {
+    clearInterval(timer);
+    channel.close();
+    say = () => {};
+  });
+  navigator.locks.request(name, { signal: abort }, lead).catch(() => {});
 }
 
 // Starts following; a second call replaces the first.
@@ -65,11 +133,7 @@ export function startLive() {
   stop = new AbortController();
   const abort = stop.signal;
   if (navigator.locks && window.BroadcastChannel) {
-    const channel = new BroadcastChannel(CHANNEL);
-    channel.onmessage = ({ data }) => take(data);
-    abort.addEventListener("abort", () => channel.close());
-    const lead = () => follow(abort, (data) => channel.postMessage(data));
-    navigator.locks.request(CHANNEL, { signal: abort }, lead).catch(() => {});
+    share(abort);
     return;
   }
   let current;
@@ -90,7 +154,11 @@ export function startLive() {
 // Another token sees other figures.
 export function keepLive() {
   const look = () => (refused.value === undefined ? startLive() : stop?.abort());
-  token.follow(look);
+  token.follow(() => {
+    pulse.value = undefined;
+    denied.value = undefined;
+    look();
+  });
   refused.follow(look);
   look();
 }

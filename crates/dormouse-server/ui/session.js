@@ -17,8 +17,26 @@ export function maySee(verb) {
   return everywhere.includes(verb) || somewhere.includes(verb);
 }
 
-// Whether the console shows a button for a verb that changes something. The server decides in any case.
-export const may = (verb) => place().mode !== "view" && maySee(verb);
+// What the roles of scopes may change here; the others only look.
+const ROLES = {
+  producer: ["put", "cancel", "reschedule", "schedule"], consumer: ["kill"],
+  operator: ["set_topic", "pause", "resume", "purge", "revive", "kick", "kill", "cancel", "reschedule", "schedule", "break_lock", "push"],
+};
+
+// Whether a scope as it is written, "pause,producer:orders.*", has a verb on a topic.
+function allows(scope, verb, topic) {
+  const [, words, topics] = /^([^:]*):(.*)$/s.exec(scope) ?? [];
+  const isThere = topics?.endsWith("*") ? topic.startsWith(topics.slice(0, -1)) : topic === topics;
+  return isThere && words.split(",").some((word) => ["*", "admin", verb].includes(word.trim()) || ROLES[word.trim()]?.includes(verb));
+}
+
+// Whether the console shows a button for a verb that changes something, in a topic or somewhere. The
+// server decides in any case.
+export function may(verb, topic) {
+  if (place().mode === "view" || !maySee(verb)) return false;
+  if (topic === undefined || who.value.verbs.everywhere.includes(verb)) return true;
+  return (who.value.scopes ?? []).some((scope) => allows(scope, verb, topic));
+}
 
 export async function signIn() {
   const before = Date.now();

@@ -105,6 +105,15 @@ const UNIT_MS = { ms: 1, s: SECOND, m: MINUTE, min: MINUTE, h: HOUR, d: DAY };
 // Reads what a person writes for a time: a span ("1h 30m"), an instant ("2027-01-01T09:00+01:00",
 // "2027-01-01 09:00" by the clock that is shown), or ms since 1970. {delayMs}, {atMs} or {error}.
 export function readTime(text) {
+  const read = readUnbounded(text);
+  const atMs = read.atMs ?? now() + (read.delayMs ?? 0);
+  // Beyond it a Date has no text, and the server no such time.
+  return atMs >= 0 && atMs <= AT_MS_MAX ? read : { error: "that is not between the years 1970 and 3015" };
+}
+
+const AT_MS_MAX = 33e12;
+
+function readUnbounded(text) {
   const trimmed = text.trim();
   if (trimmed === "" || trimmed === "now") return { delayMs: 0 };
   if (SPAN.test(trimmed)) {

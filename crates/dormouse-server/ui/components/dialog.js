@@ -7,7 +7,8 @@ import { BodyStart } from "./body.js";
 import { count } from "./text.js";
 
 // A modal with its title; focus is on the first harmless control, marked `data-harmless`.
-export function Modal({ title, children, onClose = closeDialog }) {
+// `onCancel` hears of Escape before it closes.
+export function Modal({ title, children, onCancel }) {
   const ref = useRef(null);
   useEffect(() => {
     const element = ref.current;
@@ -18,7 +19,7 @@ export function Modal({ title, children, onClose = closeDialog }) {
   }, []);
   const where = place();
   return html`
-    <dialog ref=${ref} aria-labelledby="dialog-title" onClose=${() => onClose()}>
+    <dialog ref=${ref} aria-labelledby="dialog-title" onClose=${() => closeDialog()} onCancel=${onCancel}>
       ${where.name && html`<div class=${`place is-${where.color ?? "none"}`}>${where.name}</div>`}
       <h2 id="dialog-title">${title}</h2>
       ${children}
@@ -28,7 +29,7 @@ export function Modal({ title, children, onClose = closeDialog }) {
 function Many({ command, text, setText }) {
   return html`
     <p><strong>${count(command.count)} jobs</strong> of <strong class="mono">${command.topic}</strong>.
-      ${" "}If there are more by then, the rest is left alone.</p>
+      ${" "}${command.isExact ? "If there are more by then, nothing is done." : "If there are more by then, the rest is left alone."}</p>
     <label class="field">Type the topic's name to go on
       <input type="text" autocomplete="off" spellcheck="false" value=${text} onInput=${(e) => setText(e.target.value)} />
     </label>`;

@@ -1,5 +1,5 @@
 // How many jobs come due in each of the next steps, from minutes to a year.
-import { get, path } from "../api.js";
+import { get } from "../api.js";
 import { reads } from "../commands.js";
 import { html, useState } from "../html.js";
 import { DAY, HOUR, MINUTE, SECOND, exactSpan, now } from "../time.js";
@@ -18,16 +18,18 @@ const REFRESH_MS = 5000;
 
 const iso = (ms) => new Date(ms).toISOString();
 
+// Where the jobs of a step are shown.
+export const jobsOf = (topic, fromMs, toMs) => ["t", topic, "jobs", { state: "delayed", order: "due", from: iso(fromMs), to: iso(toMs) }];
+
 // topics: one or more names. onPick(fromMs, toMs) is called with the step that was clicked.
 export function Forecast({ topics, zoom = "hour", title, onPick }) {
   const [name, setName] = useState(zoom);
   const [, rangeMs, stepMs] = ZOOMS.find(([label]) => label === name);
-  const relative = topics.length === 1 ? path`/v1/topics/${topics[0]}/forecast` : "v1/forecast";
+  const relative = "v1/forecast";
   const queryAt = (ms) => {
     // Viewers whose bounds are the same share one count.
     const from = Math.floor(ms / REFRESH_MS) * REFRESH_MS;
-    const query = { from: iso(from), to: iso(from + rangeMs), step: exactSpan(stepMs) };
-    return topics.length === 1 ? query : { ...query, topic: topics };
+    return { from: iso(from), to: iso(from + rangeMs), step: exactSpan(stepMs), topic: topics };
   };
   const read = useLoad((abort) => get(relative, queryAt(now()), abort), [name, topics], REFRESH_MS);
   const choose = html`<${Choice} label="How far the forecast looks" names=${ZOOMS.map(([label]) => label)} chosen=${name} choose=${setName} />`;

@@ -1,5 +1,5 @@
 // Small forms that several screens have.
-import { html, useState } from "../html.js";
+import { html, useEffect, useState } from "../html.js";
 import { amend } from "../router.js";
 
 // Buttons of which one is chosen.
@@ -9,6 +9,7 @@ export const Choice = ({ label, names, chosen, choose }) => html`<div class="cho
 // One field that becomes a part of the address when it is sent; the page then begins anew.
 export function AddressField({ label, name, value, children }) {
   const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
   const submit = (event) => {
     event.preventDefault();
     amend({ [name]: text, cursor: undefined, after: undefined });

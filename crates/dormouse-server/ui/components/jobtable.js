@@ -13,11 +13,12 @@ const WHEN = { delayed: "due", ready: "due since", leased: "lease ends", dead: "
 // The actions that a job's state and the token allow: [command, key].
 export function actionsOf(job) {
   const waits = job.state === "delayed" || job.state === "ready";
+  const has = (verb) => may(verb, job.topic);
   return [
-    job.state === "delayed" && may("reschedule") && [jobs.run(job), "r"],
-    job.state === "dead" && may("revive") && [jobs.revive(job), "v"],
-    waits && may("kill") && [jobs.kill(job), undefined],
-    job.state !== "done" && may("cancel") && [jobs.cancel(job), "c"],
+    job.state === "delayed" && has("reschedule") && [jobs.run(job), "r"],
+    job.state === "dead" && has("revive") && [jobs.revive(job), "v"],
+    waits && has("kill") && [jobs.kill(job), undefined],
+    job.state !== "done" && has("cancel") && [jobs.cancel(job), "c"],
   ].filter(Boolean);
 }
 

@@ -18,7 +18,7 @@ export function useLoad(load, deps, everyMs) {
   const [state, setState] = useState({ isLoading: true });
   const [round, setRound] = useState(0);
   const made = useSignal(changes);
-  const missed = useSignal(gap);
+  const isBusy = useRef(false);
   const shownFor = useRef(undefined);
   const key = JSON.stringify(deps);
   useEffect(() => {
@@ -26,18 +26,24 @@ export function useLoad(load, deps, everyMs) {
     const isSame = shownFor.current === key;
     shownFor.current = key;
     if (!isSame) setState({ isLoading: true });
-    load(abort.signal).then(
+    isBusy.current = true;
+    load(abort.signal).finally(() => { if (!abort.signal.aborted) isBusy.current = false; }).then(
       (data) => { if (!abort.signal.aborted) setState({ data, isLoading: false }); },
       (problem) => {
         if (!abort.signal.aborted) setState((before) => ({ data: before.data, problem, isLoading: false }));
       },
     );
     return () => abort.abort();
-  }, [key, round, made, missed]);
+  }, [key, round, made]);
   useEffect(() => {
-    if (!everyMs) return undefined;
-    const timer = setInterval(() => { if (!isHeld()) setRound((n) => n + 1); }, everyMs);
-    return () => clearInterval(timer);
+    // A slow answer is waited for: the next look begins after it.
+    const look = () => { if (!isHeld() && !isBusy.current) setRound((n) => n + 1); };
+    const timer = everyMs && setInterval(look, everyMs);
+    const stop = gap.follow(look);
+    return () => {
+      clearInterval(timer);
+      stop();
+    };
   }, [everyMs]);
   return { ...state, reload: () => setRound((n) => n + 1) };
 }

@@ -1,6 +1,6 @@
 // An explicit, bounded look for text in bodies, keys and errors: page by page, with progress and stop.
 import { get, path } from "../api.js";
-import { html, useRef, useState } from "../html.js";
+import { html, useEffect, useRef, useState } from "../html.js";
 import { bodyOf } from "./body.js";
 import { JobTable } from "./jobtable.js";
 import { count } from "./text.js";
@@ -19,6 +19,8 @@ export function LookThrough({ topic, query }) {
   const [max, setMax] = useState(1000);
   const [state, setState] = useState(undefined);
   const abort = useRef(undefined);
+  // Nothing goes on unseen.
+  useEffect(() => () => abort.current?.abort(), []);
   const look = async (event) => {
     event.preventDefault();
     if (text === "") return;

@@ -1,38 +1,26 @@
 // Small lines of the last puts per second of the topics on a page.
-import { get } from "../api.js";
-import { html, useEffect, useRef, useState } from "../html.js";
-import { isHeld } from "./load.js";
+import { html, useEffect, useRef, useSignal } from "../html.js";
+import { pulse, showTopics } from "../live.js";
 
 const POINTS = 40;
-const EVERY_MS = 2000;
-const TOPICS_MAX = 50;
 
-// Map of topic to {put: [..]}: one call for all of them, every two seconds.
+// Map of topic to {put: [..]}: the pulses bring the figures of these topics while they are shown.
 export function useRates(names) {
-  const seen = useRef(new Map());
-  const [, setRound] = useState(0);
-  const key = names.slice(0, TOPICS_MAX).join(",");
+  const seen = useRef({ at: undefined, rates: new Map() });
+  const figures = useSignal(pulse);
+  const key = names.join(",");
   useEffect(() => {
-    if (key === "") return undefined;
-    const abort = new AbortController();
-    const look = async () => {
-      if (isHeld()) return;
-      const answer = await get("v1/pulse", { once: true, topics: key }, abort.signal).catch(() => undefined);
-      for (const { topic, rates } of answer?.topics ?? []) {
-        if (!rates) continue;
-        const before = seen.current.get(topic)?.put ?? [];
-        seen.current.set(topic, { put: [...before.slice(1 - POINTS), rates.put] });
-      }
-      if (!abort.signal.aborted) setRound((n) => n + 1);
-    };
-    look();
-    const timer = setInterval(look, EVERY_MS);
-    return () => {
-      abort.abort();
-      clearInterval(timer);
-    };
+    showTopics(names);
+    return () => showTopics([]);
   }, [key]);
-  return seen.current;
+  const { current } = seen;
+  if (figures && figures.at !== current.at) {
+    current.at = figures.at;
+    for (const { topic, rates } of figures.topics ?? []) {
+      if (rates) current.rates.set(topic, { put: [...(current.rates.get(topic)?.put ?? []).slice(1 - POINTS), rates.put] });
+    }
+  }
+  return current.rates;
 }
 
 export function Spark({ values = [], label }) {

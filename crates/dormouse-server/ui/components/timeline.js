@@ -12,10 +12,6 @@ const ROWS = 4;
 export function pointsOf(job, explained) {
   const due = toMs(job.due_at);
   const points = [{ at: toMs(job.put_at), name: "put" }];
-  for (const event of explained?.history ?? []) {
-    const isBad = ["nacked", "expired", "died", "killed"].includes(event.event);
-    if (event.event !== "put") points.push({ at: toMs(event.at), name: event.event, kind: isBad ? "is-bad" : "" });
-  }
   const name = { delayed: "due", ready: "due", leased: "lease ends", dead: "died", done: "done" }[job.state];
   points.push({ at: due, name, kind: job.state === "dead" ? "is-bad" : "" });
   const next = explained?.next;

@@ -1,7 +1,7 @@
 // One job: why it is where it is, its life to scale, its body exactly, and what can be done with it.
 import {
-  absolute, act, AsCommand, closeDialog, CommandLines, Copy, count, Exact, get, go, html, Instant, jobs, link,
-  Loaded, may, Name, openDialog, path, readInstant, reads, relative, span, State, Title, useLoad, useState,
+  absolute, act, AsCommand, call, closeDialog, CommandLines, Copy, count, Exact, get, go, html, Instant, jobs, link,
+  Loaded, may, Name, openDialog, path, Problem, readInstant, reads, relative, span, State, Title, useLoad, useRef, useState,
 } from "../kit.js";
 import { Backoff } from "../components/backoff.js";
 import { Body } from "../components/body.js";
@@ -33,7 +33,7 @@ function Reschedule({ job }) {
 }
 
 function Actions({ job }) {
-  const mayMove = may("reschedule") && (job.state === "delayed" || job.state === "ready");
+  const mayMove = may("reschedule", job.topic) && (job.state === "delayed" || job.state === "ready");
   const copyOf = () => {
     rememberCopy(job);
     go("put", { topic: job.topic });
@@ -41,7 +41,7 @@ function Actions({ job }) {
   return html`<div class="buttons">
     ${actionsOf(job).map(([command, key]) => html`<button type="button" data-key=${key} class=${command.guard ? "danger" : ""} onClick=${() => act(command)}>${command.title}</button>`)}
     ${mayMove && html`<button type="button" onClick=${() => openDialog(() => html`<${Reschedule} job=${job} />`)}>Reschedule</button>`}
-    ${may("put") && html`<button type="button" onClick=${copyOf}>Put a copy</button>`}
+    ${may("put", job.topic) && html`<button type="button" onClick=${copyOf}>Put a copy</button>`}
   </div>`;
 }
 
@@ -71,7 +71,6 @@ function Facts({ job }) {
     ${job.expires_after_ms > 0 && row("expires after", span(job.expires_after_ms))}
     ${job.held_by && row("held by", job.held_by)}
     ${job.schedule && row("schedule", html`<a href=${link("schedules", job.topic, job.schedule)}>${job.schedule}</a>, tick ${job.tick}`)}
-    ${job.holder && row("holder", [job.holder.protocol, job.holder.peer, job.holder.token].filter(Boolean).join(", "))}
   </dl>`;
 }
 
@@ -88,8 +87,7 @@ function Life({ job, explained }) {
   const points = pointsOf(job, explained);
   return html`<section class="sheet"><div class="toolbar spread"><h2>Life</h2>
     <button type="button" class="plain" aria-pressed=${asTable} onClick=${() => setAsTable(!asTable)}>as table</button></div>
-    ${asTable ? html`<${TimelineTable} points=${points} />` : html`<${Timeline} points=${points} />`}
-    ${explained?.history && explained.complete === false && html`<p class="quiet">Events before the oldest that the server remembers are left out.</p>`}</section>`;
+    ${asTable ? html`<${TimelineTable} points=${points} />` : html`<${Timeline} points=${points} />`}</section>`;
 }
 
 function View({ job, explained }) {
@@ -111,15 +109,26 @@ function Gone({ title, problem, children }) {
   return html`<${Title} name=${title} /><p class="note is-bad" role="alert">${problem.message}</p><p>${children}</p>`;
 }
 
+async function withoutBody(id, abort) {
+  const { results: [found] } = await call("POST", "v1/jobs/get", { json: { ids: [id], bodies: false }, signal: abort });
+  if (!found.job) throw new Problem(found.code, found.detail, { status: found.code === "not_found" ? 404 : undefined });
+  return found.job;
+}
+
 // Both ways to name a job end here: by id, or by topic and key.
 function Shown({ relative, cli, title, children }) {
+  const whole = useRef(undefined);
   const read = useLoad(async (abort) => {
-    const job = await get(relative, {}, abort);
-    const explained = await get(`${relative}/explain`, {}, abort).catch((problem) => {
-      if (problem.code === "aborted" || problem.code === "unreachable") throw problem;
-      return undefined;
-    });
-    return { job, explained };
+    const explained = await get(`${relative}/explain`, {}, abort);
+    let job = await withoutBody(explained.id, abort);
+    // A body may have a megabyte: it is read once for each put.
+    const version = `${relative} ${job.id} ${job.put_at}`;
+    if (whole.current?.version !== version) {
+      job = await get(relative, {}, abort);
+      whole.current = { version, job };
+    }
+    const { body, text, base64 } = whole.current.job;
+    return { job: { ...job, body, text, base64 }, explained };
   }, [relative], REFRESH_MS);
   // A job that is gone must not look as if it were still there.
   if (read.problem && read.problem.status === 404) {

@@ -1,7 +1,7 @@
 // The jobs of a topic in one state: by time, by cursor, with a bounded look for text.
 import {
-  AsCommand, Copy, count, download, Empty, get, go, html, jobs as commands, link, Loaded, may, openDialog,
-  path, reads, useEffect, useLoad, useMemo, useState,
+  amend, AsCommand, Copy, count, download, Empty, get, go, html, jobs as commands, link, Loaded, may, now, openDialog,
+  path, reads, readTime, useEffect, useLoad, useMemo, useState,
 } from "../kit.js";
 import { Bulk } from "../components/bulk.js";
 import { JobTable } from "../components/jobtable.js";
@@ -19,12 +19,52 @@ const VERBS = {
   done: [],
 };
 
-// What the list asks for, from the address: {query} or {error}.
+// The instant of a filter in the address: a span counts from now, ahead for what is delayed, else back.
+function instantOf(text, state) {
+  const read = readTime(text);
+  if (read.error) return read;
+  const atMs = read.atMs ?? now() + (state === "delayed" ? 1 : -1) * read.delayMs;
+  return { at: new Date(atMs).toISOString() };
+}
+
+// What the list asks for, from the address: {query, state, isCut} or {error}.
 function readQuery(query) {
   const state = query.get("state") ?? "ready";
   if (!STATES.includes(state)) return { error: `There is no state "${state}": ${STATES.join(", ")}.` };
   const wanted = { state };
-  return { query: wanted, state };
+  for (const name of ["from", "to"]) {
+    const text = query.get(name);
+    if (!text) continue;
+    if (state === "leased") return { state, error: "Leased jobs cannot be asked for by time." };
+    const { at, error } = instantOf(text, state);
+    if (error) return { state, error: `${name}: ${error}` };
+    wanted[name] = at;
+  }
+  const isWaiting = state === "delayed" || state === "ready";
+  const order = query.get("order");
+  const newest = query.get("newest");
+  if (order && (order !== "due" || !isWaiting)) return { state, error: `There is no order "${order}" of ${state} jobs.` };
+  if (newest && (!/^(true|false)$/.test(newest) || isWaiting || state === "leased")) return { state, error: `"newest" is true or false, and for dead or done jobs.` };
+  if (order) wanted.order = order;
+  if (newest === "true") wanted.newest = true;
+  return { query: wanted, state, isCut: wanted.from !== undefined || wanted.to !== undefined };
+}
+
+// The filter as fields; it becomes a part of the address.
+function Filter({ query, state }) {
+  const submit = (event) => {
+    event.preventDefault();
+    const { from, to } = event.target.elements;
+    amend({ from: from.value.trim(), to: to.value.trim(), cursor: undefined });
+  };
+  const isWaiting = state === "delayed" || state === "ready";
+  const [name, word, value] = isWaiting ? ["order", "by due time, whatever the priority", "due"] : ["newest", "newest first", "true"];
+  const field = (which, hint) => html`<label>${which} <input type="text" name=${which} size="14" spellcheck="false" placeholder=${hint} value=${query.get(which) ?? ""} /></label>`;
+  if (state === "leased") return null;
+  return html`<form class="toolbar" key=${query.toString()} onSubmit=${submit}>
+    ${field("from", "any time")}${field("to", state === "delayed" ? "10m" : "now")}<button type="submit">Show</button>
+    ${(query.get("from") || query.get("to")) && html`<button type="button" class="plain" onClick=${() => amend({ from: undefined, to: undefined, cursor: undefined })}>any time</button>`}
+    <label><input type="checkbox" checked=${query.get(name) === value} onChange=${(e) => amend({ [name]: e.target.checked ? value : undefined, cursor: undefined })} /> ${word}</label></form>`;
 }
 
 function FindKey({ topic }) {
@@ -65,7 +105,7 @@ function Changed({ topic, state, at, reload }) {
 
 function Listed({ data, reload, topic, asked, chosen, setChosen }) {
   const { state } = asked;
-  const isCut = asked.query.from !== undefined || asked.query.to !== undefined;
+  const { isCut } = asked;
   const [at, setAt] = useState(topic[state] ?? 0);
   useEffect(() => setAt(topic[state] ?? 0), [data]);
   // Several boxes may change at once, before this is drawn again.
@@ -75,7 +115,7 @@ function Listed({ data, reload, topic, asked, chosen, setChosen }) {
     return next;
   });
   const onCheckAll = (isOn) => setChosen(new Set(isOn ? data.jobs.map((job) => job.id) : []));
-  const verbs = VERBS[state].filter(([, , right]) => may(right));
+  const verbs = VERBS[state].filter(([, , right]) => may(right, topic.topic));
   const start = (verb, title, ids) => openDialog(() => html`<${Bulk} verb=${verb} title=${title} topic=${topic.topic} ids=${ids} query=${asked.query} total=${topic[state]} isCut=${isCut} />`);
   if (data.jobs.length === 0) return html`<${Changed} topic=${topic} state=${state} at=${at} reload=${reload} /><${Nothing} topic=${topic.topic} state=${state} isCut=${isCut} />`;
   const isSome = chosen.size > 0;
@@ -103,9 +143,9 @@ export function Jobs({ topic, query }) {
   const read = useLoad((abort) => (asked.error ? Promise.resolve({ jobs: [] }) : get(relative, wanted, abort)), [topic.topic, wanted, asked.error]);
   useEffect(() => setChosen(new Set()), [read.data]);
   return html`
-    <${FindKey} topic=${topic.topic} />
+    <div class="toolbar spread"><${Filter} query=${query} state=${asked.state} /><${FindKey} topic=${topic.topic} /></div>
     ${asked.error ? html`<p class="note is-bad" role="alert">${asked.error}</p>` : html`
       <${Loaded} of=${read}>${(data) => html`<${Listed} data=${data} reload=${read.reload} topic=${topic} asked=${asked} chosen=${chosen} setChosen=${setChosen} />`}</${Loaded}>
-      <${LookThrough} topic=${topic.topic} query=${asked.query} />
-      <${AsCommand} command=${reads(relative, wanted, ["ls", topic.topic, "--state", asked.state])} />`}`;
+      <${LookThrough} key=${JSON.stringify([topic.topic, asked.query])} topic=${topic.topic} query=${asked.query} />
+      <${AsCommand} command=${reads(relative, wanted, asked.isCut || wanted.order || wanted.newest ? undefined : ["ls", topic.topic, "--state", asked.state])} />`}`;
 }

@@ -1,9 +1,10 @@
 // Is it well, what comes, and what needs a look: the first screen.
 import {
-  AsCommand, bytes, count, Empty, get, html, Instant, jobs, link, Loaded, pulse, reads, server, Shape, span, State,
+  absolute, AsCommand, bytes, closeDialog, count, denied, Empty, get, go, html, Instant, jobs, link, Loaded, openDialog, pulse, reads, server, Shape, span, State,
   surveyed, Title, useLoad, useSignal,
 } from "../kit.js";
-import { Forecast } from "../components/forecast.js";
+import { Modal } from "../components/dialog.js";
+import { Forecast, jobsOf } from "../components/forecast.js";
 import { Lateness, quantile } from "../components/lateness.js";
 import { Rates } from "../components/rates.js";
 
@@ -54,13 +55,19 @@ function Worst({ sort, title }) {
   }}</${Loaded}></section>`;
 }
 
+// A bar of several topics: which one shall be shown?
+const Which = ({ names, from, to }) => html`<${Modal} title=${`Due from ${absolute(from)}`}>
+  <p>In which topic?</p><ul class="buttons">${names.map((name) => html`<li><a href=${link(...jobsOf(name, from, to))} onClick=${() => closeDialog()}>${name}</a></li>`)}</ul>
+  <div class="buttons"><button type="button" data-harmless onClick=${() => closeDialog()}>Close</button></div></${Modal}>`;
+
 function NextHour() {
   const largest = useLoad((abort) => get("v1/topics", { sort: "waiting", limit: FORECAST_TOPICS_MAX }, abort), [], 60_000);
   return html`<section class="sheet"><${Loaded} of=${largest}>${(data) => {
     const names = data.topics.map((topic) => topic.topic);
     if (names.length === 0) return html`<p class="none">No topic has jobs.</p>`;
     const title = data.looked_at > names.length ? `Coming due (${names.length} topics with most jobs, of ${count(data.looked_at)})` : "Coming due";
-    return html`<${Forecast} topics=${names} title=${title} />`;
+    const pick = (from, to) => (names.length === 1 ? go(...jobsOf(names[0], from, to)) : openDialog(() => html`<${Which} names=${names} from=${from} to=${to} />`));
+    return html`<${Forecast} topics=${names} title=${title} onPick=${pick} />`;
   }}</${Loaded}></section>`;
 }
 
@@ -94,11 +101,13 @@ const First = () => html`<${Empty} title="No job yet." command=${jobs.put("order
 
 export function Overview() {
   const figures = useSignal(pulse);
+  const why = useSignal(denied);
   const { all } = figures ?? {};
   const isFresh = all && all.topics === 0 && !all.totals?.puts;
   return html`
     <div class="head"><${Title} name="Overview" />${figures && html`<span class="quiet"><${Instant} at=${figures.at} /></span>`}</div>
-    ${!figures && html`<p class="quiet" aria-busy="true">Waiting for the first figures…</p>`}
+    ${why ? html`<p class="note" role="status">Figures of the server need the right <strong>stats</strong>, which your token does not have: ${why}.</p>`
+      : !figures && html`<p class="quiet" aria-busy="true">Waiting for the first figures…</p>`}
     ${figures && html`<${Verdicts} figures=${figures} />`}
     ${all && html`<${Figures} all=${all} rates=${figures.rates} />`}
     ${isFresh && html`<${First} />`}

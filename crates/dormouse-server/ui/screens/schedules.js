@@ -5,10 +5,9 @@ import {
   useLoad, useState,
 } from "../kit.js";
 import { Body } from "../components/body.js";
+import { AddressField } from "../components/form.js";
 
 const PAGE = 100;
-const PAGE_OF_ALL = 20;
-const TOPICS_MAX = 50;
 const REFRESH_MS = 3000;
 const BACKFILL_MAX = 1000;
 
@@ -19,15 +18,15 @@ const ruleOf = (schedule) => {
   return every !== undefined ? `every ${spanOf(every)}` : `${spanOf(schedule.gap ?? schedule.gap_ms)} after the last one`;
 };
 
-function Row({ schedule }) {
+function Row({ schedule, showsTopic }) {
   const { topic, name, state } = schedule;
   const button = (command) => html`<button type="button" class="plain" aria-label=${`${command.title}, ${name}`} data-key=${command.title === "Run now" ? "r" : undefined}
     onClick=${() => act(command)}>${command.title}</button>`;
-  return html`<tr data-row tabindex="-1"><th scope="row"><a data-open href=${link("schedules", topic, name)}>${name}</a></th>
+  return html`<tr data-row tabindex="-1">${showsTopic && html`<td><a href=${link("t", topic, "schedules")}>${topic}</a></td>`}<th scope="row"><a data-open href=${link("schedules", topic, name)}>${name}</a></th>
     <td>${schedule.words ?? ruleOf(schedule)}</td><td><${State} of=${state} /></td>
     <td><${Instant} at=${schedule.next?.[0] ?? schedule.next_at} /></td><td>${schedule.last ? html`<a class="mono" href=${link("j", schedule.last.id)}>${schedule.last.id}</a> <${Instant} at=${schedule.last.put_at} />` : html`<span class="none">none</span>`}</td>
     <td class="number">${count(schedule.counts?.given ?? 0)}</td><td class="number">${count((schedule.counts?.missed ?? 0) + (schedule.counts?.overlapped ?? 0))}</td>
-    <td class="actions">${may("schedule") && html`${button(commands.run(topic, name))}${button(state === "paused" ? commands.resume(topic, name) : commands.pause(topic, name))}`}</td></tr>`;
+    <td class="actions">${may("schedule", topic) && html`${button(commands.run(topic, name))}${button(state === "paused" ? commands.resume(topic, name) : commands.pause(topic, name))}`}</td></tr>`;
 }
 
 const first = (topic) => ({
@@ -35,8 +34,8 @@ const first = (topic) => ({
   cli: ["schedule", "put", topic, "nightly", "make them", "--cron", "0 3 * * *", "--zone", "Europe/Berlin"],
 });
 
-const Rows = ({ topic, list }) => html`<${Table} title=${`Schedules of ${topic}`} columns=${["name", "rule", "state", "next", "last job", "#given", "#missed", ""]}>
-  ${list.map((schedule) => html`<${Row} key=${schedule.name} schedule=${schedule} />`)}</${Table}>`;
+const Rows = ({ topic, list }) => html`<${Table} title=${`Schedules of ${topic ?? "all topics"}`} columns=${[...(topic ? [] : ["topic"]), "name", "rule", "state", "next", "last job", "#given", "#missed", ""]}>
+  ${list.map((schedule) => html`<${Row} key=${`${schedule.topic}/${schedule.name}`} schedule=${schedule} showsTopic=${!topic} />`)}</${Table}>`;
 
 // The schedules of one topic, those first that tick first.
 export function SchedulesOf({ topic, query }) {
@@ -50,22 +49,19 @@ export function SchedulesOf({ topic, query }) {
     <${AsCommand} command=${reads(relative, { limit: PAGE }, ["schedule", "ls", topic])} />`;
 }
 
-// Topics that have schedules, among the first by name; one call after the other.
-async function readAll(abort) {
-  const { topics, next } = await get("v1/topics", { limit: TOPICS_MAX }, abort);
-  const found = [];
-  for (const { topic } of topics) {
-    const { schedules, cursor } = await get(path`/v1/topics/${topic}/schedules`, { limit: PAGE_OF_ALL }, abort);
-    if (schedules.length > 0) found.push({ topic, schedules, cursor });
-  }
-  return { found, isCut: next !== undefined };
-}
-
 // What a rule would do, by the server's own clock and zones; nothing is stored.
 function Preview() {
   const [cron, setCron] = useState("0 3 * * 1-5");
   const [zone, setZone] = useState("UTC");
+  const [names, setNames] = useState({ topic: "", name: "", text: "" });
   const [answer, setAnswer] = useState({});
+  const { topic, name, text } = names;
+  const command = topic && name && commands.put(topic, name, { cron, zone, text });
+  const define = async (event) => {
+    event.preventDefault();
+    if (command && (await act(command))) go("schedules", topic, name);
+  };
+  const field = (which) => html`<label class="field">${which === "text" ? "text of each job" : which}<input type="text" name=${which} value=${names[which]} spellcheck="false" onInput=${(e) => setNames({ ...names, [which]: e.target.value })} /></label>`;
   useEffect(() => {
     const abort = new AbortController();
     const timer = setTimeout(async () => {
@@ -85,19 +81,24 @@ function Preview() {
       <label>zone <input type="text" value=${zone} spellcheck="false" onInput=${(e) => setZone(e.target.value)} /></label></div>
     <div role="status">${answer.problem && html`<p class="note is-bad">${answer.problem.message}</p>`}
     ${answer.data && html`<p><strong>${answer.data.words}</strong></p><ul>${answer.data.ticks.map((tick, index) => html`<li class="mono">${answer.data.local?.[index] ?? tick} <span class="quiet">${distance(tick)}</span></li>`)}</ul>
-      ${(answer.data.notes ?? []).map((note) => html`<p class="quiet">${note}</p>`)}`}</div></section>`;
+      ${(answer.data.notes ?? []).map((note) => html`<p class="quiet">${note}</p>`)}`}</div>
+    ${may("schedule") && html`<form onSubmit=${define}><div class="fields">${field("topic")}${field("name")}${field("text")}</div>
+      <div class="buttons"><button type="submit" disabled=${!command || answer.problem}>Define a schedule by this rule</button></div>${command && html`<${CommandLines} command=${command} />`}</form>`}</section>`;
 }
 
-function All() {
-  const read = useLoad(readAll, []);
-  return html`<div class="head"><${Title} name="Schedules" /></div>
-    <${Loaded} of=${read}>${({ found, isCut }) => html`
-      ${isCut && html`<p class="quiet">Of the first ${TOPICS_MAX} topics by name. Open a topic to see its own.</p>`}
-      ${found.length === 0 && html`<${Empty} title="No schedule." command=${first("reports")}>A schedule puts a job into a topic at each tick of a rule:</${Empty}>`}
-      ${found.map((one) => html`<section class="sheet" key=${one.topic}><h2><a href=${link("t", one.topic, "schedules")}>${one.topic}</a></h2>
-        <${Rows} topic=${one.topic} list=${one.schedules} />${one.cursor && html`<a href=${link("t", one.topic, "schedules")}>more</a>`}</section>`)}
-      ${found.length > 0 && html`<details class="sheet"><summary>Define a schedule</summary><${CommandLines} command=${first("reports")} /></details>`}`}</${Loaded}>
-    <${Preview} />`;
+function All({ query }) {
+  const prefix = query.get("prefix") ?? "";
+  const cursor = query.get("cursor") ?? undefined;
+  const wanted = { prefix, cursor, limit: PAGE };
+  const read = useLoad((abort) => get("v1/schedules", wanted, abort), [wanted], REFRESH_MS);
+  return html`<div class="head"><${Title} name="Schedules" /><${AddressField} label="topics that begin with" name="prefix" value=${prefix} /></div>
+    <${Loaded} of=${read}>${(data) => html`${data.schedules.length > 0 || cursor ? html`<section class="sheet"><${Rows} list=${data.schedules} />
+        <div class="toolbar">${cursor && html`<a href=${link("schedules", { prefix })}>first page</a>`}
+          ${data.cursor && html`<a href=${link("schedules", { prefix, cursor: data.cursor })}>next page</a>`}</div></section>`
+      : html`<${Empty} title=${data.cursor ? "No schedule in the first topics." : "No schedule."} command=${data.cursor ? undefined : first("reports")}>
+          ${data.cursor ? html`<a href=${link("schedules", { prefix, cursor: data.cursor })}>Look at the next topics</a>` : "A schedule puts a job into a topic at each tick of a rule:"}</${Empty}>`}`}</${Loaded}>
+    <${Preview} />
+    <${AsCommand} command=${reads("v1/schedules", wanted, ["schedule", "ls"])} />`;
 }
 
 function Backfill({ topic, name }) {
@@ -138,7 +139,7 @@ function One({ topic, name }) {
   };
   if (isGone) return html`<${Title} name=${name} /><p class="note is-bad" role="alert">${read.problem.message}</p>`;
   return html`<div class="head"><${Title} name=${name} />${read.data && html`<${State} of=${read.data.state} />`}
-      ${read.data && may("schedule") && html`<div class="buttons">${button(commands.run(topic, name), "r")}${button(read.data.state === "paused" ? commands.resume(topic, name) : commands.pause(topic, name))}
+      ${read.data && may("schedule", topic) && html`<div class="buttons">${button(commands.run(topic, name), "r")}${button(read.data.state === "paused" ? commands.resume(topic, name) : commands.pause(topic, name))}
         ${button(commands.skip(topic, name))}<button type="button" class="danger" onClick=${remove}>Remove</button></div>`}</div>
     <${Loaded} of=${read}>${(data) => html`
       <p class="note">${data.words ?? ruleOf(data)}. ${data.next?.length ? html`Next tick <${Instant} at=${data.next[0]} both=${true} />.` : "No tick comes."}</p>
@@ -148,11 +149,11 @@ function One({ topic, name }) {
         <section class="sheet"><h2>Rule</h2><dl class="facts"><dt>topic</dt><dd><a href=${link("t", topic)}>${topic}</a></dd><dt>rule</dt><dd class="mono">${ruleOf(data)}</dd>
           ${["overlap", "catchup", "late_max", "jitter", "start_at", "end_at", "ticks_max", "version"].filter((field) => data[field] !== undefined).map((field) => html`<dt>${field}</dt><dd>${String(data[field])}</dd>`)}</dl></section>
         <section class="sheet"><h2>Job of each tick</h2><${Body} job=${data} /></section>
-        ${may("schedule") && html`<${Backfill} topic=${topic} name=${name} />`}</div>`}</${Loaded}>
+        ${may("schedule", topic) && html`<${Backfill} topic=${topic} name=${name} />`}</div>`}</${Loaded}>
     <${AsCommand} command=${reads(relative, {}, ["schedule", "get", topic, name])} />`;
 }
 
-export function Schedules({ steps }) {
+export function Schedules({ steps, query }) {
   const [topic, name] = steps;
-  return topic && name ? html`<${One} key=${`${topic}/${name}`} topic=${topic} name=${name} />` : html`<${All} />`;
+  return topic && name ? html`<${One} key=${`${topic}/${name}`} topic=${topic} name=${name} />` : html`<${All} query=${query} />`;
 }

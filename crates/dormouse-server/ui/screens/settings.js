@@ -1,5 +1,5 @@
 // The settings of a topic: what is set, what is the default, and a form to change them.
-import { act, CommandLines, exactSpan, html, may, topics, useState } from "../kit.js";
+import { act, CommandLines, exactSpan, html, may, topics, useEffect, useState } from "../kit.js";
 
 // Name in the request, how it is written, what it means if it is empty.
 const FIELDS = [
@@ -27,18 +27,25 @@ function valueOf(text, kind) {
   return kind === "number" ? Number(text) : text;
 }
 
-// {settings, flags, errors} of what the form holds.
-function readForm(texts) {
+// A backoff as the command line takes it.
+const backoffFlag = ({ fixed, list, exponential: e }) =>
+  (fixed !== undefined ? `fixed:${exactSpan(fixed)}` : list ? `list:${list.map(exactSpan).join(",")}` : `exponential:${exactSpan(e.base)}:${e.factor}:${exactSpan(e.cap)}`);
+
+// {settings, flags, errors}: all that the form holds, since the server replaces all at once, and as
+// flags what differs from `before`. Only a reset makes a setting a default again.
+function readForm(texts, before) {
   const settings = {};
   const flags = [];
+  const isReset = FIELDS.some(([name]) => before[name] !== "" && texts[name].trim() === "");
+  if (isReset) flags.push("--reset");
   const errors = {};
   for (const [name, kind] of FIELDS) {
-    const text = (texts[name] ?? "").trim();
+    const text = texts[name].trim();
     if (text === "") continue;
     try {
       settings[name] = valueOf(text, kind);
       if (kind === "number" && !Number.isSafeInteger(settings[name])) throw new Error("write a whole number");
-      flags.push(`--${name.replaceAll("_", "-")}`, text);
+      if (isReset || text !== before[name]) flags.push(`--${name.replaceAll("_", "-")}`, kind === "json" ? backoffFlag(settings[name]) : text);
     } catch (error) {
       errors[name] = error.message;
     }
@@ -49,15 +56,26 @@ function readForm(texts) {
 export function Settings({ topic }) {
   const now = Object.fromEntries(FIELDS.map((field) => [field[0], textOf(topic.settings ?? {}, field)]));
   const [texts, setTexts] = useState(now);
-  const { settings, flags, errors } = readForm(texts);
-  const isChanged = FIELDS.some(([name]) => texts[name] !== now[name]);
+  // What the form began with: what somebody else changed since is not taken back unseen.
+  const [before, setBefore] = useState(now);
+  const { settings, flags, errors } = readForm(texts, before);
+  const isChanged = FIELDS.some(([name]) => texts[name] !== before[name]);
+  const moved = FIELDS.map(([name]) => name).filter((name) => now[name] !== before[name]);
+  useEffect(() => {
+    if (moved.length > 0 && !isChanged) restart();
+  }, [moved.join()]);
+  const restart = () => {
+    setBefore(now);
+    setTexts(now);
+  };
   const command = topics.set(topic.topic, settings, flags);
   const isBad = Object.keys(errors).length > 0;
   const save = (event) => {
     event.preventDefault();
-    if (!isBad) act(command);
+    if (isBad || moved.length > 0) return;
+    act(command).then((answer) => { if (answer) setBefore(texts); });
   };
-  const canSet = may("set_topic");
+  const canSet = may("set_topic", topic.topic);
   const field = ([name, , otherwise, what]) => html`<label class="field"><span><strong>${name}</strong>${texts[name] === "" ? " (default)" : " (set)"}</span>
     <input type="text" value=${texts[name]} placeholder=${otherwise} readonly=${!canSet} spellcheck="false"
       onInput=${(e) => setTexts({ ...texts, [name]: e.target.value })} />
@@ -65,7 +83,8 @@ export function Settings({ topic }) {
   return html`<form class="sheet" onSubmit=${save}>
     <p class="quiet">An empty field is the default, which stands in it in grey. What a job brings itself comes before both.</p>
     <div class="fields">${FIELDS.map(field)}</div>
-    ${canSet && html`<div class="buttons"><button type="submit" class="primary" disabled=${isBad || !isChanged}>Save settings</button>
-      <button type="button" disabled=${!isChanged} onClick=${() => setTexts(now)}>Undo changes</button></div>
-      <${CommandLines} command=${command} />`}</form>`;
+    ${isChanged && moved.length > 0 && html`<p class="note is-bad" role="alert">Somebody changed ${moved.join(", ")} meanwhile. Undo your changes to see it.</p>`}
+    ${canSet && html`<div class="buttons"><button type="submit" class="primary" disabled=${isBad || !isChanged || moved.length > 0}>Save settings</button>
+      <button type="button" disabled=${!isChanged} onClick=${restart}>Undo changes</button></div>
+      ${isChanged && !isBad && html`<${CommandLines} command=${command} />`}`}</form>`;
 }

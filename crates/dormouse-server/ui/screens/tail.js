@@ -9,6 +9,9 @@ import { readAnswer } from "../json.js";
 const ROWS_MAX = 200;
 const PER_SECOND = 50;
 const RETRY_MS = 1000;
+const RETRY_MS_MAX = 30_000;
+// The server sends a comment before that if nothing happens.
+const SILENCE_MS = 60_000;
 const KINDS = ["put", "reserved", "acked", "nacked", "released", "expired", "died", "killed", "cancelled", "rescheduled", "revived", "replaced",
   "extended", "trimmed", "tick", "tick_missed", "scheduled", "unscheduled", "paused", "resumed", "purged", "topic_set"];
 
@@ -18,7 +21,6 @@ function useEvents(query, kind) {
   const isWanted = useRef(() => true);
   isWanted.current = (name) => !kind || name === kind;
   useEffect(() => {
-    const abort = new AbortController();
     let fresh = [];
     let hidden = 0;
     let number = 0;
@@ -46,22 +48,35 @@ function useEvents(query, kind) {
       hidden = 0;
       setShown((before) => ({ rows: [...rows, ...before.rows].slice(0, ROWS_MAX), hidden: before.hidden + more }));
     }, 1000);
-    (async () => {
-      while (!abort.signal.aborted) {
+    let current = new AbortController();
+    const follow = async (own) => {
+      for (let pauseMs = RETRY_MS; !own.aborted; pauseMs = Math.min(2 * pauseMs, RETRY_MS_MAX)) {
         try {
-          for await (const event of events("v1/events", { ...query, after }, abort.signal)) take(event);
-        } catch (problem) {
-          if (problem.code !== "unreachable" && problem.code !== "aborted") {
-            setShown((before) => ({ ...before, problem }));
-            return;
+          for await (const event of events("v1/events", { ...query, after }, own, SILENCE_MS)) {
+            take(event);
+            pauseMs = RETRY_MS;
+            setShown((before) => (before.problem ? { ...before, problem: undefined } : before));
           }
+        } catch (problem) {
+          if (problem.code !== "unreachable" && problem.code !== "aborted") setShown((before) => ({ ...before, problem }));
+          // What is wrong with the question stays wrong.
+          if (["invalid", "malformed", "forbidden", "unauthorized"].includes(problem.code)) return;
         }
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
-    })();
+    };
+    // Nobody looks at a hidden tab, and streams are few; it goes on where it was.
+    const look = () => {
+      current.abort();
+      current = new AbortController();
+      if (!document.hidden) follow(current.signal);
+    };
+    document.addEventListener("visibilitychange", look);
+    look();
     return () => {
-      abort.abort();
+      current.abort();
       clearInterval(timer);
+      document.removeEventListener("visibilitychange", look);
     };
   }, [JSON.stringify(query)]);
   return shown;

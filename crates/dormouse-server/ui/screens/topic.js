@@ -1,13 +1,15 @@
 // One topic: what waits in it, when that comes due, how it is taken, and its settings.
 import {
-  act, AsCommand, bytes, count, get, go, html, link, Loaded, may, path, reads, Shape, span, State, Title, topics,
+  act, AsCommand, bytes, count, Exact, get, go, html, Instant, link, Loaded, may, path, reads, Shape, span, State, Table, Title, topics,
   useLoad,
 } from "../kit.js";
-import { Forecast } from "../components/forecast.js";
+import { Forecast, jobsOf } from "../components/forecast.js";
 import { Lateness } from "../components/lateness.js";
 import { Menu } from "../components/menu.js";
 import { Rates } from "../components/rates.js";
+import { Dead } from "./dead.js";
 import { Jobs } from "./jobs.js";
+import { Push } from "./push.js";
 import { SchedulesOf } from "./schedules.js";
 import { Settings } from "./settings.js";
 import { Events } from "./tail.js";
@@ -28,9 +30,10 @@ function Counts({ topic, state }) {
 function manyOf(topic) {
   const name = topic.topic;
   return [
-    may("kick") && topic.delayed > 0 && [topics.kick(name, topic.delayed), `Make ${count(topic.delayed)} delayed ready`],
-    may("kick") && topic.leased > 0 && [topics.release(name, topic.leased), `Give ${count(topic.leased)} leased back`],
-    may("revive") && topic.dead > 0 && [topics.revive(name, topic.dead), `Revive ${count(topic.dead)} dead`],
+    may("kick", name) && topic.delayed > 0 && [topics.kick(name, topic.delayed), `Make ${count(topic.delayed)} delayed ready`],
+    may("kick", name) && topic.leased > 0 && [topics.release(name, topic.leased), `Give ${count(topic.leased)} leased back`],
+    may("revive", name) && topic.dead > 0 && [topics.revive(name, topic.dead), `Revive ${count(topic.dead)} dead`],
+    ...["delayed", "ready", "dead", "done"].map((state) => may("purge", name) && topic[state] > 0 && [topics.purge(name, state, topic[state], topic.leased), `Purge ${count(topic[state])} ${state}`]),
   ].filter(Boolean);
 }
 
@@ -43,9 +46,9 @@ function Actions({ topic }) {
   const name = topic.topic;
   const items = manyOf(topic);
   return html`<div class="buttons">
-    ${may("put") && html`<button type="button" onClick=${() => go("put", { topic: name })}>Put a job</button>`}
-    ${may("pause") && !topic.paused && html`<${Pause} name=${name} />`}
-    ${may("resume") && topic.paused && html`<button type="button" onClick=${() => act(topics.resume(name))}>Resume</button>`}
+    ${may("put", name) && html`<button type="button" onClick=${() => go("put", { topic: name })}>Put a job</button>`}
+    ${may("pause", name) && !topic.paused && html`<${Pause} name=${name} />`}
+    ${may("resume", name) && topic.paused && html`<button type="button" onClick=${() => act(topics.resume(name))}>Resume</button>`}
     ${items.length > 0 && html`<${Menu} label="Many jobs" items=${items} />`}
   </div>`;
 }
@@ -53,6 +56,19 @@ function Actions({ topic }) {
 function LatenessOf({ name }) {
   const read = useLoad((abort) => get(path`/v1/topics/${name}/lateness`, {}, abort), [name], REFRESH_MS);
   return html`<section class="sheet"><h2>Lateness</h2><${Loaded} of=${read}>${(data) => html`<${Lateness} of=${data} />`}</${Loaded}></section>`;
+}
+
+// Who takes the jobs. Not every server can tell.
+function Consumers({ name }) {
+  const read = useLoad((abort) => get(path`/v1/topics/${name}/consumers`, {}, abort).catch((problem) => {
+    if (problem.status === 403 || problem.status === 404) return {};
+    throw problem;
+  }), [name], REFRESH_MS);
+  const number = (n) => html`<td class="number">${n === undefined ? "" : count(n)}</td>`;
+  return html`<${Loaded} of=${read} quiet=${true}>${({ consumers }) => consumers && html`<section class="sheet"><h2>Consumers</h2>
+    ${consumers.length === 0 ? html`<p class="none">Nobody takes jobs of this topic now.</p>` : html`<${Table} title="Consumers" isShort columns=${["address", "protocol", "name", "#waiting", "#leased", "since"]}>
+      ${consumers.map((one) => html`<tr><th scope="row" class="mono">${one.address ?? one.peer ?? ""}</th><td>${one.protocol ?? ""}</td><td><${Exact} text=${one.name ?? one.token ?? ""} /></td>
+        ${number(one.waiting)}${number(one.leased)}<td>${one.since && html`<${Instant} at=${one.since} />`}</td></tr>`)}</${Table}>`}</section>`}</${Loaded}>`;
 }
 
 function Totals({ totals }) {
@@ -63,8 +79,9 @@ function Totals({ totals }) {
 function Summary({ topic }) {
   const name = topic.topic;
   return html`
-    <section class="sheet"><${Forecast} topics=${[name]} title="Coming due" /></section>
+    <section class="sheet"><${Forecast} topics=${[name]} title="Coming due" onPick=${(from, to) => go(...jobsOf(name, from, to))} /></section>
     <div class="pair"><section class="sheet"><${Rates} topic=${name} /></section><${LatenessOf} name=${name} />
+      <${Consumers} name=${name} />
       <${Totals} totals=${topic.totals} /></div>`;
 }
 
@@ -73,7 +90,8 @@ const TopicEvents = ({ topic }) => html`<section class="sheet"><${Events} query=
 
 // Name of the part, its title, and what it shows.
 const PARTS = [
-  ["", "Overview", Summary], ["jobs", "Jobs", Jobs], ["schedules", "Schedules", TopicSchedules],
+  ["", "Overview", Summary], ["jobs", "Jobs", Jobs], ["dead", "Dead", Dead], ["schedules", "Schedules", TopicSchedules],
+  ["push", "Push", Push],
   ["events", "Events", TopicEvents], ["settings", "Settings", Settings],
 ];
 

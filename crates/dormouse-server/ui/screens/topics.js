@@ -1,7 +1,7 @@
 // All topics: by name with a prefix, or those with the most of something.
 import {
-  amend, AsCommand, count, Empty, get, html, Instant, jobs, link, Loaded, may, reads, span, State, surveyed, Table,
-  Title, topics, useEffect, useLoad, useState,
+  amend, AsCommand, count, Empty, get, html, Instant, isCallable, jobs, link, Loaded, may, reads, span, State, surveyed, Table,
+  Title, topics, useEffect, useLoad, useRef, useState,
 } from "../kit.js";
 import { Menu } from "../components/menu.js";
 import { Spark, useRates } from "../components/spark.js";
@@ -13,12 +13,13 @@ const SORTS = [["name", "name"], ["ready", "most ready"], ["dead", "most dead"],
 // The actions of a row; those for many jobs carry the number they will hit.
 function itemsOf(topic) {
   const name = topic.topic;
+  const has = (verb) => may(verb, name);
   return [
-    may("pause") && !topic.paused && [topics.pause(name), "Pause"],
-    may("pause") && !topic.paused && [topics.pause(name, "10m"), "Pause for 10 minutes"],
-    may("resume") && topic.paused && [topics.resume(name), "Resume"],
-    may("kick") && topic.delayed > 0 && [topics.kick(name, topic.delayed), `Make ${count(topic.delayed)} delayed ready`],
-    may("revive") && topic.dead > 0 && [topics.revive(name, topic.dead), `Revive ${count(topic.dead)} dead`],
+    has("pause") && !topic.paused && [topics.pause(name), "Pause"],
+    has("pause") && !topic.paused && [topics.pause(name, "10m"), "Pause for 10 minutes"],
+    has("resume") && topic.paused && [topics.resume(name), "Resume"],
+    has("kick") && topic.delayed > 0 && [topics.kick(name, topic.delayed), `Make ${count(topic.delayed)} delayed ready`],
+    has("revive") && topic.dead > 0 && [topics.revive(name, topic.dead), `Revive ${count(topic.dead)} dead`],
   ].filter(Boolean);
 }
 
@@ -34,17 +35,27 @@ function Row({ topic, rates }) {
     <td class="number">${topic.oldest_ready_ms ? span(topic.oldest_ready_ms) : ""}</td>
     <td class="number">${topic.waiters || ""}</td>
     <td><${Spark} values=${rates?.put} label=${`puts of ${name}`} /></td>
-    <td class="actions">${items.length > 0 && html`<${Menu} label="⋯" name=${`Actions of ${name}`} items=${items} isSmall=${true} />`}</td></tr>`;
+    <td class="actions">${!isCallable(name) ? html`<span class="quiet">command line only</span>` : items.length > 0 && html`<${Menu} label="⋯" name=${`Actions of ${name}`} items=${items} isSmall=${true} />`}</td></tr>`;
 }
 
 const COLUMNS = ["topic", "#delayed", "#ready", "#leased", "#dead", "#oldest ready", "#waiters", "puts", ""];
 
 function Filter({ prefix, sort }) {
   const [text, setText] = useState(prefix);
+  const sent = useRef(prefix);
   useEffect(() => {
-    const timer = setTimeout(() => { if (text !== prefix) amend({ prefix: text, after: undefined }); }, 250);
+    const timer = setTimeout(() => {
+      if (text === prefix) return;
+      sent.current = text;
+      amend({ prefix: text, after: undefined });
+    }, 250);
     return () => clearTimeout(timer);
   }, [text]);
+  // An address that came from elsewhere stands in the field, too.
+  useEffect(() => {
+    if (prefix !== sent.current) setText(prefix);
+    sent.current = prefix;
+  }, [prefix]);
   return html`<div class="toolbar">
     <label>begins with <input type="search" value=${text} spellcheck="false" onInput=${(e) => setText(e.target.value)} /></label>
     <label>order <select value=${sort} onChange=${(e) => amend({ sort: e.target.value, after: undefined })}>
