@@ -16,6 +16,8 @@ pub(crate) const SCREENS: &[(&str, &str, &str)] = &[
     ("topic", "#/t/orders", "orders"),
     ("jobs-delayed", "#/t/orders/jobs?state=delayed", "orders"),
     ("jobs-dead", "#/t/orders/jobs?state=dead", "orders"),
+    ("dead", "#/t/orders/dead", "orders"),
+    ("topic-push", "#/t/orders/push", "orders"),
     ("topic-events", "#/t/orders/events", "orders"),
     ("topic-settings", "#/t/orders/settings", "orders"),
     ("topic-schedules", "#/t/reports/schedules", "reports"),
@@ -99,6 +101,36 @@ pub(crate) fn click(browser: &Browser, text: &str) {
         "(() => {{ const found = [...document.querySelectorAll('button, summary')].find((one) => \
          one.textContent.trim() === {text} && !one.disabled); found?.click(); return !!found; }})()"
     ));
+}
+
+/// Writes into a field as a person does, all at once.
+pub(crate) fn write(browser: &Browser, selector: &str, text: &str) {
+    browser.wait_for(&format!("document.querySelector({})", json!(selector)));
+    let script = "const [selector, text] = arguments; \
+                  const field = document.querySelector(selector); field.value = text; \
+                  field.dispatchEvent(new Event('input', {bubbles: true})); return null";
+    browser.run(script, &[json!(selector), json!(text)]);
+}
+
+/// Answers the question of a dialog: writes the topic's name, and clicks the button.
+pub(crate) fn agree(browser: &Browser, topic: &str, button: &str) {
+    write(browser, "dialog input", topic);
+    let button = json!(button);
+    browser.wait_for(&format!(
+        "(() => {{ const found = document.querySelector('dialog [type=submit]'); \
+         if (found?.disabled || found?.textContent.trim() !== {button}) return false; \
+         found.click(); return true; }})()"
+    ));
+}
+
+/// What the browser noticed and should not have. It also notes each answer that is a refusal; that a
+/// topic is not pushed, or cannot be, is told by one.
+pub(crate) fn faults(browser: &Browser) -> Vec<String> {
+    let is_told = |line: &String| {
+        line.contains("Failed to load resource")
+            && ["/push -", "/consumers -"].iter().any(|path| line.contains(path))
+    };
+    browser.log().into_iter().filter(|line| !is_told(line)).collect()
 }
 
 /// Where pictures go: a build output, beside the target's others.

@@ -114,6 +114,36 @@ fn dead_jobs_are_checked_and_revived_by_keys() {
     assert_eq!(topic["dead"], json!(8), "{topic}");
 }
 
+/// A letter without a row that was chosen must not hit the first one.
+#[test]
+fn keys_without_a_row_touch_no_row() {
+    let server = serve(&[]);
+    fill(server.addr);
+    let browser = Browser::start();
+    let base = address(server.addr);
+    show(&browser, &base, "#/t/orders/jobs?state=dead", "orders");
+    browser.wait_for("document.querySelectorAll('main tr[data-row]').length === 12");
+    browser.press("vxc");
+    browser.press("gd");
+    browser.wait_for_text("card declined");
+    assert_eq!(browser.run("return location.hash", &[]), json!("#/t/orders/dead"));
+    let topic = call(server.addr, "GET", "/v1/topics/orders", &json!(null));
+    assert_eq!(topic["dead"], json!(12), "{topic}");
+    show(&browser, &base, "#/t/orders/jobs?state=delayed", "orders");
+    browser.wait_for("document.querySelectorAll('main tr[data-row]').length > 9");
+    browser.press("rx");
+    assert_eq!(
+        browser.run("return document.querySelectorAll('tr.is-checked, dialog').length", &[]),
+        json!(0)
+    );
+    let topic = call(server.addr, "GET", "/v1/topics/orders", &json!(null));
+    assert_eq!(topic["ready"], json!(0), "{topic}");
+    show(&browser, &base, "#/", "Overview");
+    browser.press("gd");
+    wait_for_title(&browser, "Topics");
+    assert_eq!(browser.run("return location.hash", &[]), json!("#/topics?sort=dead"));
+}
+
 #[test]
 fn keys_are_explained_and_can_be_switched_off() {
     let server = serve(&[]);

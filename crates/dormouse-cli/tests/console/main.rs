@@ -9,6 +9,7 @@
 mod process;
 
 mod access;
+mod actions;
 mod axe;
 mod console;
 mod gateway;

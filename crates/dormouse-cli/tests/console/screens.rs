@@ -3,7 +3,7 @@
 use dormouse_check::browser::Browser;
 use serde_json::json;
 
-use crate::console::{SCREENS, address, fill, pictures, serve, show};
+use crate::console::{SCREENS, address, faults, fill, pictures, serve, show};
 
 /// Shows all screens in one scheme and width, and judges what the browser noticed.
 fn check(scheme: &str, width: u32) {
@@ -19,7 +19,7 @@ fn check(scheme: &str, width: u32) {
         browser.screenshot(&pictures().join(format!("{name}-{scheme}-{width}.png")));
     }
     // Refusals of the policy are errors of the console, too.
-    assert_eq!(browser.log(), Vec::<String>::new(), "{scheme} {width}");
+    assert_eq!(faults(&browser), Vec::<String>::new(), "{scheme} {width}");
     let origin = base.trim_end_matches("ui/");
     let elsewhere: Vec<String> = browser
         .requests()
@@ -58,7 +58,7 @@ fn a_breach_of_the_policy_would_be_noticed() {
     let server = serve(&[]);
     let browser = Browser::start();
     show(&browser, &address(server.addr), "#/", "Overview");
-    assert_eq!(browser.log(), Vec::<String>::new());
+    assert_eq!(faults(&browser), Vec::<String>::new());
     let breach = "document.body.insertAdjacentHTML('beforeend', '<b>no</b>')";
     let outcome = browser.run(
         &format!("try {{ {breach}; return 'it ran' }} catch (error) {{ return error.name }}"),
@@ -94,5 +94,5 @@ fn an_empty_server_teaches() {
     show(&browser, &base, "#/topics", "Topics");
     let addr = json!(server.addr.to_string());
     browser.wait_for(&format!("document.querySelector('code').textContent.includes({addr})"));
-    assert_eq!(browser.log(), Vec::<String>::new());
+    assert_eq!(faults(&browser), Vec::<String>::new());
 }
