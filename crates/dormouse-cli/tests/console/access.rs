@@ -109,6 +109,59 @@ fn a_token_that_only_reads_has_no_buttons() {
     );
 }
 
+/// A server with one token, the console signed in with it.
+fn with_token(scopes: &[&str], check: impl FnOnce(&Browser, &Server, &str)) {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("dormouse.toml");
+    let (secret, table) = token("some", scopes[0]);
+    let list = scopes.iter().map(|scope| format!("{scope:?}")).collect::<Vec<_>>().join(", ");
+    let one = format!("[{:?}]", scopes[0]);
+    assert!(table.contains(&one), "{table}");
+    let (admin, more) = token("root", "admin:*");
+    std::fs::write(&config, table.replace(&one, &format!("[{list}]")) + &more).unwrap();
+    let server = Server::start(&["--backend", "memory", "--config", config.to_str().unwrap()]);
+    let bearer = format!("Bearer {admin}");
+    for topic in ["orders", "mails"] {
+        let path = format!("/v1/topics/{topic}/jobs");
+        let headers = [("Authorization", bearer.as_str())];
+        assert_eq!(request(server.addr, "POST", &path, &headers, r#"{"text": "x"}"#).status, 201);
+    }
+    let browser = Browser::start();
+    browser.open(&address(server.addr));
+    browser.wait_for("document.activeElement.type === 'password'");
+    browser.press(&format!("{secret}{}", key::ENTER));
+    wait_for_title(&browser, "Overview");
+    check(&browser, &server, &address(server.addr));
+}
+
+#[test]
+fn a_right_on_one_topic_gives_buttons_there_only() {
+    with_token(&["viewer:*", "operator:mails"], |browser, _, base| {
+        show(browser, base, "#/t/mails", "mails");
+        browser.wait_for_text("Pause");
+        show(browser, base, "#/t/orders", "orders");
+        browser.wait_for("document.querySelector('.figures')");
+        let text = browser.run("return document.querySelector('main').innerText", &[]);
+        for word in ["Pause", "Many jobs", "Put a job"] {
+            assert!(!text.as_str().unwrap().contains(word), "{word}");
+        }
+        // Another token on this device sees nothing of these figures.
+        browser.run("window.before = Object.keys(sessionStorage).length; return null", &[]);
+        crate::console::click(browser, "Sign out");
+        browser.wait_for_text("You signed out.");
+        assert_eq!(browser.run("return Object.keys(sessionStorage).length", &[]), json!(0));
+    });
+}
+
+#[test]
+fn a_missing_right_is_named() {
+    with_token(&["get,list:*"], |browser, _, base| {
+        browser.wait_for_text("Figures of the server need the right stats");
+        show(browser, base, "#/server", "Server");
+        browser.wait_for_text("need the right inspect");
+    });
+}
+
 #[test]
 fn other_sites_cannot_use_a_browser_against_an_open_server() {
     let server = serve(&[]);

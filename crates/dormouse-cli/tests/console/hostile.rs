@@ -61,6 +61,55 @@ fn markup_in_every_field_is_text() {
     assert_eq!(browser.run("return window.ran ?? null", &[]), Value::Null);
 }
 
+/// What cannot be seen, in every field that takes it; lists and dialogs, too.
+#[test]
+fn hidden_characters_are_named_everywhere() {
+    let server = serve(&[]);
+    let base = address(server.addr);
+    let browser = Browser::start();
+    let (hidden, shown) = HIDDEN;
+    let put = json!({"text": hidden, "key": hidden, "group": hidden, "headers": {"x": hidden},
+        "attempts_max": 1});
+    let id = call(server.addr, "POST", "/v1/topics/t/jobs", &put)["id"].clone();
+    let id = id.as_str().unwrap();
+    let leased = call(server.addr, "POST", "/v1/topics/t/reserve", &json!({}));
+    let nack = json!({"token": leased["jobs"][0]["token"], "error": hidden});
+    call(server.addr, "POST", "/v1/nack", &nack);
+    let seen = |place: &str, times: usize| {
+        browser.wait_for(&format!(
+            "document.querySelector({})?.textContent.split({}).length - 1 >= {times}",
+            json!(place),
+            json!(shown)
+        ));
+        // Nothing of it stands in the page as it came.
+        let raw = "/[\\u202e\\u2066\\u0000\\ufeff]/.test(document.body.textContent)";
+        assert_eq!(browser.run(&format!("return {raw}"), &[]), json!(false));
+    };
+    show(&browser, &base, &format!("#/j/{id}"), &format!("Job {id}"));
+    // Key, group, header, error, why it is dead, body.
+    seen("main", 5);
+    click(&browser, "Cancel");
+    seen("dialog", 1);
+    click(&browser, "Keep as it is");
+    show(&browser, &base, "#/t/t/jobs?state=dead", "t");
+    seen("main table", 2);
+    show(&browser, &base, "#/t/t/dead", "t");
+    seen("main table", 1);
+    click(&browser, "Revive");
+    seen("dialog", 1);
+    click(&browser, "Keep as they are");
+    // Bytes that are no text, also as a key.
+    let base64 = base64::engine::general_purpose::STANDARD.encode([0xff, 0x00, 0xfe]);
+    let put = json!({"base64": base64, "delay": "1h"});
+    let id = call(server.addr, "POST", "/v1/topics/t/jobs", &put)["id"].clone();
+    let id = id.as_str().unwrap();
+    show(&browser, &base, &format!("#/j/{id}"), &format!("Job {id}"));
+    assert!(body_text(&browser).as_str().unwrap().starts_with("00000000  ff 00 fe"));
+    click(&browser, "Cancel");
+    browser.wait_for("document.querySelector('dialog pre.body')");
+    nothing_ran(&browser);
+}
+
 #[test]
 fn bodies_are_shown_exactly() {
     let server = serve(&[]);

@@ -42,6 +42,16 @@ fn a_server_that_went_and_came_back_shows_right_figures() {
     wait_for_delayed(&browser, 3);
 }
 
+/// The figures of the topics on a page come with the one stream of the browser.
+#[test]
+fn one_viewer_sees_the_lines_of_topics() {
+    let server = serve(&[]);
+    call(server.addr, "POST", "/v1/topics/t/jobs", &json!({"text": "x", "delay": "1h"}));
+    let browser = Browser::start();
+    show(&browser, &address(server.addr), "#/topics", "Topics");
+    browser.wait_for("document.querySelector('.spark polyline')?.points.length > 3");
+}
+
 #[test]
 fn eight_tabs_all_answer() {
     let server = serve(&[]);

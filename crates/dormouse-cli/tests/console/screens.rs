@@ -1,9 +1,20 @@
 //! Every screen, in both schemes, on a wide and on a narrow window.
 
-use dormouse_check::browser::Browser;
+use std::time::Instant;
+
+use dormouse_check::browser::{Browser, key};
 use serde_json::json;
 
-use crate::console::{SCREENS, address, faults, fill, pictures, serve, show};
+use crate::console::{SCREENS, address, click, faults, fill, pictures, serve, show};
+
+/// Every kind of dialog: where it is, and the buttons that open it.
+const DIALOGS: &[(&str, &str, &str, &[&str])] = &[
+    ("dialog-help", "#/", "Overview", &["?"]),
+    ("dialog-final", "#/k/orders/dead-1", "Job", &["Cancel"]),
+    ("dialog-reschedule", "#/k/orders/ord-1", "Job", &["Reschedule"]),
+    ("dialog-bulk", "#/t/orders/jobs?state=dead", "orders", &["Revive: all 12 dead"]),
+    ("dialog-many", "#/t/orders", "orders", &["Many jobs ▾", "Purge 12 dead"]),
+];
 
 /// Shows all screens in one scheme and width, and judges what the browser noticed.
 fn check(scheme: &str, width: u32) {
@@ -17,6 +28,19 @@ fn check(scheme: &str, width: u32) {
         let wide = browser.run("return document.documentElement.scrollWidth", &[]);
         assert!(wide.as_u64().unwrap() <= u64::from(width), "{name} is {wide} wide at {width}");
         browser.screenshot(&pictures().join(format!("{name}-{scheme}-{width}.png")));
+    }
+    for (name, hash, title, buttons) in DIALOGS {
+        show(&browser, &base, hash, title);
+        for button in *buttons {
+            click(&browser, button);
+        }
+        browser.wait_for("document.querySelector('dialog[open]')");
+        let fits = "const box = document.querySelector('dialog').getBoundingClientRect(); \
+                    return box.left >= 0 && box.right <= innerWidth && box.bottom <= innerHeight";
+        assert_eq!(browser.run(fits, &[]), json!(true), "{name} at {width}");
+        browser.screenshot(&pictures().join(format!("{name}-{scheme}-{width}.png")));
+        browser.press(key::ESCAPE);
+        browser.wait_for("!document.querySelector('dialog')");
     }
     // Refusals of the policy are errors of the console, too.
     assert_eq!(faults(&browser), Vec::<String>::new(), "{scheme} {width}");
@@ -50,6 +74,23 @@ fn every_screen_is_clean_in_dark_and_wide() {
 #[test]
 fn every_screen_is_clean_in_dark_and_narrow() {
     check("dark", 360);
+}
+
+/// From the address to the figures, on a server that holds something.
+#[test]
+fn the_first_paint_comes_soon() {
+    let server = serve(&[]);
+    fill(server.addr);
+    let browser = Browser::start();
+    let start = Instant::now();
+    browser.open(&address(server.addr));
+    browser.wait_for("document.querySelector('.figures')");
+    let whole = start.elapsed();
+    let paint =
+        browser.wait_for("performance.getEntriesByName('first-contentful-paint')[0]?.startTime");
+    println!("first paint after {paint} ms, figures after {} ms", whole.as_millis());
+    // The bar is 1 s on a machine with nothing else to do; this one may be busy.
+    assert!(paint.as_f64().unwrap() < 3_000.0, "{paint} ms");
 }
 
 /// The policy must be one that these tests would notice.

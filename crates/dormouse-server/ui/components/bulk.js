@@ -110,18 +110,19 @@ export function Bulk(work) {
     }
     changes.value += 1;
   };
-  // A stop waits for the page that is under way, and the account stays until it is read.
+  // A stop waits for the page that is under way, and the account stays until it is read: a browser
+  // closes a dialog by Escape whatever we say.
   const isRunning = account && !end;
   const stop = (event) => {
     control.current.isStopped = true;
-    if (isRunning) event?.preventDefault();
-    else closeDialog();
+    if (!isRunning) closeDialog();
+    else if (event.type === "close") event.target.showModal();
   };
   const pause = () => {
     control.current.isPaused = !isPaused;
     setPaused(!isPaused);
   };
-  return html`<${Modal} title=${`${title}: ${isCut && !ids ? "all in this time" : many(size, "job")}`} onCancel=${stop}><form onSubmit=${start}>
+  return html`<${Modal} title=${`${title}: ${isCut && !ids ? "all in this time" : many(size, "job")}`} onClose=${stop}><form onSubmit=${start}>
     <p>${ids ? `${many(size, "checked job")}` : `${isCut ? "Up to " : ""}${many(size, "job")} in state ${query.state}`} of <strong class="mono">${topic}</strong>${note}.
       ${" "}${verb === "cancel" ? "They are removed for ever." : ""}</p>
     ${account ? html`<${Account} account=${account} total=${size} end=${end} />` : html`

@@ -7,8 +7,7 @@ import { BodyStart } from "./body.js";
 import { count } from "./text.js";
 
 // A modal with its title; focus is on the first harmless control, marked `data-harmless`.
-// `onCancel` hears of Escape before it closes.
-export function Modal({ title, children, onCancel }) {
+export function Modal({ title, children, onClose = () => closeDialog() }) {
   const ref = useRef(null);
   useEffect(() => {
     const element = ref.current;
@@ -19,7 +18,7 @@ export function Modal({ title, children, onCancel }) {
   }, []);
   const where = place();
   return html`
-    <dialog ref=${ref} aria-labelledby="dialog-title" onClose=${() => closeDialog()} onCancel=${onCancel}>
+    <dialog ref=${ref} aria-labelledby="dialog-title" onClose=${onClose}>
       ${where.name && html`<div class=${`place is-${where.color ?? "none"}`}>${where.name}</div>`}
       <h2 id="dialog-title">${title}</h2>
       ${children}

@@ -1,5 +1,5 @@
 // The settings of a topic: what is set, what is the default, and a form to change them.
-import { act, CommandLines, exactSpan, html, may, topics, useEffect, useState } from "../kit.js";
+import { act, CommandLines, exactSpan, html, may, topics, useEffect, useRef, useState } from "../kit.js";
 
 // Name in the request, how it is written, what it means if it is empty.
 const FIELDS = [
@@ -58,22 +58,28 @@ export function Settings({ topic }) {
   const [texts, setTexts] = useState(now);
   // What the form began with: what somebody else changed since is not taken back unseen.
   const [before, setBefore] = useState(now);
+  const saved = useRef(undefined);
   const { settings, flags, errors } = readForm(texts, before);
   const isChanged = FIELDS.some(([name]) => texts[name] !== before[name]);
   const moved = FIELDS.map(([name]) => name).filter((name) => now[name] !== before[name]);
-  useEffect(() => {
-    if (moved.length > 0 && !isChanged) restart();
-  }, [moved.join()]);
   const restart = () => {
     setBefore(now);
     setTexts(now);
   };
+  useEffect(() => {
+    const own = saved.current;
+    saved.current = undefined;
+    if (!own && isChanged) return;
+    // What was written since the save stays.
+    setBefore(now);
+    setTexts(Object.fromEntries(FIELDS.map(([name]) => [name, !own || texts[name] === own[name] ? now[name] : texts[name]])));
+  }, [JSON.stringify(now)]);
   const command = topics.set(topic.topic, settings, flags);
   const isBad = Object.keys(errors).length > 0;
   const save = (event) => {
     event.preventDefault();
     if (isBad || moved.length > 0) return;
-    act(command).then((answer) => { if (answer) setBefore(texts); });
+    act(command).then((answer) => { if (answer) saved.current = texts; });
   };
   const canSet = may("set_topic", topic.topic);
   const field = ([name, , otherwise, what]) => html`<label class="field"><span><strong>${name}</strong>${texts[name] === "" ? " (default)" : " (set)"}</span>
