@@ -38,9 +38,7 @@ export function closeDialog(answer = false) {
   open?.resolve?.(answer);
 }
 
-function countOf({ count, purged = count }) {
-  return purged === undefined ? "Done." : `${purged} jobs.`;
-}
+const countOf = ({ count }) => (count === undefined ? "Done." : count === 1 ? "1 job." : `${count} jobs.`);
 
 // Asks, runs, and tells. Resolves to the answer, or to undefined if it did not happen.
 export async function act(command) {

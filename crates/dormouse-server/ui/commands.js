@@ -35,7 +35,7 @@ export const topics = {
     cli: ["dead", verb === "cancel" ? "rm" : verb, topic, ...(prefix ? ["--error-prefix", prefix] : []), "--max", String(count)],
   }),
   purge: (topic, state, count, leased) => command("purge", `Purge ${state} jobs`, "DELETE", path`/v1/topics/${topic}`, {
-    query: { state, at_most: count }, guard: "many", topic, count, isExact: true,
+    query: { state, at_most: count }, cli: ["purge", topic, "--state", state, "--at-most", String(count)], guard: "many", topic, count, isExact: true,
     facts: `They are removed for ever. ${leased > 0 ? `${leased} leased jobs stay.` : "Leased jobs stay."}`,
   }),
   set: (topic, settings, flags) => command("set_topic", `Settings of ${topic}`, "PUT", path`/v1/topics/${topic}`, {

@@ -56,9 +56,33 @@ fn a_topic_is_paused_resumed_and_its_jobs_are_moved() {
         click(browser, "Many jobs ▾");
         click(browser, "Make 1 delayed ready");
         agree(browser, "exports", "Make delayed jobs ready");
-        browser.wait_for_text("Make delayed jobs ready: 1 jobs.");
+        browser.wait_for_text("Make delayed jobs ready: 1 job.");
         assert_eq!(get(addr, "/v1/topics/exports")["ready"], json!(1));
     });
+}
+
+/// The number on the button is a promise: if there are more by then, nothing is removed.
+#[test]
+fn jobs_of_one_state_are_purged_and_no_more_than_were_seen() {
+    let server = serve(&[]);
+    fill(server.addr);
+    let browser = Browser::start();
+    let base = address(server.addr);
+    show(&browser, &base, "#/t/orders", "orders");
+    click(&browser, "Many jobs ▾");
+    click(&browser, "Purge 12 dead");
+    agree(&browser, "orders", "Purge dead jobs");
+    browser.wait_for_text("Purge dead jobs: 12 jobs.");
+    let topic = get(server.addr, "/v1/topics/orders");
+    assert_eq!((&topic["dead"], &topic["delayed"]), (&json!(0), &json!(90)), "{topic}");
+
+    show(&browser, &base, "#/t/mails", "mails");
+    click(&browser, "Many jobs ▾");
+    click(&browser, "Purge 17 ready");
+    call(server.addr, "POST", "/v1/topics/mails/jobs", &json!({"text": "one more"}));
+    agree(&browser, "mails", "Purge ready jobs");
+    browser.wait_for("document.querySelector('.toast.is-bad')");
+    assert_eq!(get(server.addr, "/v1/topics/mails")["ready"], json!(18));
 }
 
 #[test]

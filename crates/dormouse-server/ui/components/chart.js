@@ -108,13 +108,13 @@ export function Chart(props) {
   return html`<figure class="chart">
     <figcaption>
       <span class="chart-title">${props.title}</span>
-      <span class="legend">${series.map((one) => html`
+      <span class="legend">${x.length > 0 && series.map((one) => html`
         <span><i class=${`ink-${one.colour} ${one.dash ? "is-dashed" : ""}`}></i>${one.label}${isAt ? ` ${count(one.values[point] ?? 0)}` : ""}</span>`)}</span>
       <span class="quiet chart-point">${isAt && absolute(x[point])}</span>
       ${props.children}
       <button type="button" class="plain" aria-pressed=${asTable} onClick=${() => setAsTable(!asTable)}>as table</button>
     </figcaption>
-    ${x.length === 0 ? html`<p class="none">No figures yet.</p>` : asTable ? html`<${AsTable} ...${props} />`
+    ${x.length === 0 ? html`<p class="drawing is-empty none">No figures yet; they come within seconds.</p>` : asTable ? html`<${AsTable} ...${props} />`
       : html`<${Drawing} ...${props} point=${point} onPoint=${setPoint} />`}
   </figure>`;
 }

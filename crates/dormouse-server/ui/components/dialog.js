@@ -4,7 +4,7 @@ import { html, useEffect, useRef, useSignal, useState } from "../html.js";
 import { place } from "../session.js";
 import { CommandLines } from "./commandline.js";
 import { BodyStart } from "./body.js";
-import { count } from "./text.js";
+import { Exact, count } from "./text.js";
 
 // A modal with its title; focus is on the first harmless control, marked `data-harmless`.
 export function Modal({ title, children, onClose = () => closeDialog() }) {
@@ -45,7 +45,7 @@ function Question({ command }) {
   return html`
     <${Modal} title=${`${command.full ?? command.title}?`}>
       <form onSubmit=${submit}>
-        <p>${command.facts}</p>
+        <p><${Exact} text=${command.facts} /></p>
         ${isMany && html`<${Many} command=${command} text=${text} setText=${setText} />`}
         ${command.job && html`<${BodyStart} job=${command.job} />`}
         <${CommandLines} command=${command} />

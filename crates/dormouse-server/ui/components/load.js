@@ -2,6 +2,7 @@
 import { changes, dialog } from "../actions.js";
 import { html, useEffect, useRef, useSignal, useState } from "../html.js";
 import { gap, isLive } from "../live.js";
+import { Exact } from "./text.js";
 
 // How many rows are checked: nothing changes under the hand.
 export const checked = { count: 0 };
@@ -49,7 +50,7 @@ export function useLoad(load, deps, everyMs) {
 }
 
 export const Trouble = ({ problem, children }) => html`
-  <div class="note is-bad" role="alert"><strong>${problem.code ?? "error"}</strong> ${problem.message} ${children}</div>`;
+  <div class="note is-bad" role="alert"><strong>${problem.code ?? "error"}</strong> <${Exact} text=${problem.message} /> ${children}</div>`;
 
 // What a view shows for what it reads: the data as soon as there are some, and a problem beside them.
 export function Loaded({ of, children, quiet = false }) {

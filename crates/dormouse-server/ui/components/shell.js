@@ -8,6 +8,7 @@ import { go, link, route } from "../router.js";
 import { may, place, signOut, who } from "../session.js";
 import { clock, usesUtc } from "../time.js";
 import { Modal } from "./dialog.js";
+import { Exact } from "./text.js";
 
 const PAGES = [
   ["", "Overview"], ["topics", "Topics"], ["schedules", "Schedules"], ["tail", "Events"],
@@ -116,7 +117,7 @@ function Spoken() {
 function Toasts() {
   const shown = useSignal(toasts);
   return html`<div class="toasts" role="status">${shown.map((toast) => html`
-    <div key=${toast.key} class=${`toast ${toast.isError ? "is-bad" : ""}`}><span>${toast.text}</span>
+    <div key=${toast.key} class=${`toast ${toast.isError ? "is-bad" : ""}`}><span><${Exact} text=${toast.text} /></span>
       ${toast.undo && html`<button type="button" onClick=${() => { dismiss(toast); act(toast.undo); }}>Undo</button>`}
       <button type="button" aria-label="Dismiss" onClick=${() => dismiss(toast)}>×</button></div>`)}</div>`;
 }
@@ -149,5 +150,5 @@ export function Shell({ pages, onHelp, children }) {
 
 export const Title = ({ children, name }) => {
   useEffect(() => { document.title = `${name} – Dormouse`; }, [name]);
-  return html`<h1 tabindex="-1">${children ?? name}</h1>`;
+  return html`<h1 tabindex="-1">${children ?? html`<${Exact} text=${name} />`}</h1>`;
 };

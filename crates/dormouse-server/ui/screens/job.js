@@ -106,7 +106,7 @@ function View({ job, explained }) {
 }
 
 function Gone({ title, problem, children }) {
-  return html`<${Title} name=${title} /><p class="note is-bad" role="alert">${problem.message}</p><p>${children}</p>`;
+  return html`<${Title} name=${title} /><p class="note is-bad" role="alert"><${Exact} text=${problem.message} /></p><p>${children}</p>`;
 }
 
 async function withoutBody(id, abort) {

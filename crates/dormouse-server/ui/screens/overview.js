@@ -112,9 +112,9 @@ export function Overview() {
     ${all && html`<${Figures} all=${all} rates=${figures.rates} />`}
     ${isFresh && html`<${First} />`}
     <div class="pair"><section class="sheet"><${Rates} /></section><${NextHour} /></div>
+    <div class="three">${WORST.map(([sort, title]) => html`<${Worst} sort=${sort} title=${title} />`)}</div>
     <div class="pair">
       ${figures?.lateness && html`<section class="sheet"><h2>Lateness</h2><${Lateness} of=${figures.lateness} /></section>`}
-      ${WORST.map(([sort, title]) => html`<${Worst} sort=${sort} title=${title} />`)}
       ${figures?.meters && html`<${Store} meters=${figures.meters} />`}
     </div>
     <${AsCommand} command=${reads("v1/pulse", { once: true }, ["stats"])} />`;

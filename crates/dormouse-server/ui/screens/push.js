@@ -97,7 +97,7 @@ function Pushed({ topic, push }) {
   const [told, setTold] = useState({});
   const onSecret = (answer) => setTold(answer?.secret ? { secret: answer.secret } : {});
   const test = async () => setTold({ test: await act(pushes.test(topic)) });
-  const button = (command, then) => html`<button type="button" class=${command.guard ? "danger" : ""} onClick=${async () => then?.(await act(command))}>${command.title}</button>`;
+  const button = (command, then) => html`<button type="button" class=${command.guard ? "danger" : ""} onClick=${() => act(command).then(then)}>${command.title}</button>`;
   return html`${told.secret && html`<${Secret} text=${told.secret} />`}
     ${told.test && html`<p class=${`note ${told.test.outcome === "2xx" ? "is-good" : "is-bad"}`} role="status">${told.test.outcome} after ${span(told.test.ms)}
       ${told.test.address ? ` from ${told.test.address}` : ""}${told.test.error !== undefined && html`: <${Exact} text=${told.test.error} />`}</p>`}

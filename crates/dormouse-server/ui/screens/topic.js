@@ -72,8 +72,8 @@ function Consumers({ name }) {
 }
 
 function Totals({ totals }) {
-  return html`<section class="sheet"><h2>Since the topic exists</h2><dl class="facts">
-    ${Object.entries(totals).map(([name, n]) => html`<dt>${name}</dt><dd>${count(n)}</dd>`)}</dl></section>`;
+  return html`<section class="sheet"><h2>Since the topic exists</h2><dl class="counts">
+    ${Object.entries(totals).map(([name, n]) => html`<div><dt>${name}</dt><dd>${count(n)}</dd></div>`)}</dl></section>`;
 }
 
 function Summary({ topic }) {
