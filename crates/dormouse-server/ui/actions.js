@@ -9,6 +9,9 @@ export const toasts = signal([]);
 // Grows with each change made here, so that views look again.
 export const changes = signal(0);
 
+// What concerns many jobs may take its time.
+const MANY_MS = 600_000;
+
 let lastKey = 0;
 
 export function tell(text, { undo, isError = false } = {}) {
@@ -44,7 +47,7 @@ const countOf = ({ count }) => (count === undefined ? "Done." : count === 1 ? "1
 export async function act(command) {
   if (!(await ask(command))) return undefined;
   try {
-    const answer = await call(command.method, command.path, command);
+    const answer = await call(command.method, command.path, command.guard === "many" ? { ...command, timeoutMs: MANY_MS } : command);
     changes.value += 1;
     tell(command.done ?? `${command.title}: ${countOf(answer)}`, { undo: command.undo });
     return answer;

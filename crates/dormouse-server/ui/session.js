@@ -11,16 +11,10 @@ export const server = () => who.value?.server ?? {};
 // How the operator wants the console: its mode, and the name and colour of the place it runs at.
 export const place = () => server().ui ?? {};
 
-// Whether the token allows a verb that only looks.
-export function maySee(verb) {
-  const { everywhere = [], somewhere = [] } = who.value?.verbs ?? {};
-  return everywhere.includes(verb) || somewhere.includes(verb);
-}
-
-// What the roles of scopes may change here; the others only look.
+// What the roles of scopes have, as far as the console asks for it by topic.
 const ROLES = {
   producer: ["put", "cancel", "reschedule", "schedule"], consumer: ["kill"],
-  operator: ["set_topic", "pause", "resume", "purge", "revive", "kick", "kill", "cancel", "reschedule", "schedule", "break_lock", "push"],
+  operator: ["set_topic", "pause", "resume", "purge", "revive", "kick", "kill", "cancel", "reschedule", "schedule", "break_lock", "inspect", "push"],
 };
 
 // Whether a scope as it is written, "pause,producer:orders.*", has a verb on a topic.
@@ -30,13 +24,15 @@ function allows(scope, verb, topic) {
   return isThere && words.split(",").some((word) => ["*", "admin", verb].includes(word.trim()) || ROLES[word.trim()]?.includes(verb));
 }
 
-// Whether the console shows a button for a verb that changes something, in a topic or somewhere. The
-// server decides in any case.
-export function may(verb, topic) {
-  if (place().mode === "view" || !maySee(verb)) return false;
-  if (topic === undefined || who.value.verbs.everywhere.includes(verb)) return true;
-  return (who.value.scopes ?? []).some((scope) => allows(scope, verb, topic));
+// Whether the token allows a verb: on a topic, or on some.
+export function maySee(verb, topic) {
+  const { everywhere = [], somewhere = [] } = who.value?.verbs ?? {};
+  if (everywhere.includes(verb)) return true;
+  return somewhere.includes(verb) && (topic === undefined || (who.value.scopes ?? []).some((scope) => allows(scope, verb, topic)));
 }
+
+// Whether the console shows a button for a verb that changes something. The server decides in any case.
+export const may = (verb, topic) => place().mode !== "view" && maySee(verb, topic);
 
 export async function signIn() {
   const before = Date.now();

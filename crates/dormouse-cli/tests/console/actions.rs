@@ -153,6 +153,80 @@ fn dead_jobs_of_one_cause_are_revived_and_others_cancelled() {
     });
 }
 
+/// The console acts on the jobs of a cause: it must read errors as the server does.
+#[test]
+fn causes_are_those_of_the_server() {
+    let errors = [
+        "timeout after 1200ms, attempt 3/16",
+        "no such user \"a b\" (0x1f3a)",
+        "job 6f9619ff-8b86-d011-b42d-00c04fc964ff gone",
+        "key 'k-1' and `x`; can't reach it",
+        "an open \"quote 10.0.0.12:5432",
+        "worker7: deadbeef1: cafe - größe 12 \u{202e}x \u{1f4a5}9",
+        "",
+    ];
+    let long = "\u{1f4a5} ab ".repeat(100);
+    let server = serve(&[]);
+    for error in errors.into_iter().chain([long.as_str()]) {
+        let put = json!({"text": "x", "attempts_max": 1});
+        call(server.addr, "POST", "/v1/topics/t/jobs", &put);
+        let leased = call(server.addr, "POST", "/v1/topics/t/reserve", &json!({}));
+        let nack = json!({"token": leased["jobs"][0]["token"], "error": error});
+        call(server.addr, "POST", "/v1/nack", &nack);
+    }
+    let found = get(server.addr, "/v1/topics/t/dead/groups");
+    let mut theirs: Vec<&Value> =
+        found["groups"].as_array().unwrap().iter().map(|group| &group["error"]).collect();
+    let browser = Browser::start();
+    show(&browser, &address(server.addr), "#/t/t/dead", "t");
+    let script = "const [errors, done] = arguments; \
+                  import(new URL('screens/dead.js', document.baseURI)).then( \
+                  ({causeOf}) => done(errors.map(causeOf)), (error) => done(String(error)))";
+    let all: Vec<&str> = errors.into_iter().chain([long.as_str()]).collect();
+    let ours = browser.run_async(script, &[json!(all)]);
+    let mut ours: Vec<&Value> =
+        ours.as_array().unwrap_or_else(|| panic!("{ours}")).iter().collect();
+    theirs.sort_by_key(|text| text.to_string());
+    ours.sort_by_key(|text| text.to_string());
+    assert_eq!(ours, theirs);
+}
+
+#[test]
+fn a_bar_of_the_forecast_leads_to_its_jobs() {
+    check(|browser, _, base| {
+        show(browser, base, "#/t/orders", "orders");
+        click(browser, "as table");
+        let first = "document.querySelector('.chart tbody button')";
+        let count =
+            browser.wait_for(&format!("{first}?.closest('tr').querySelector('td').textContent"));
+        browser.run(&format!("{first}.click(); return null"), &[]);
+        let rows = count.as_str().unwrap();
+        browser.wait_for(&format!(
+            "location.hash.includes('from=') && \
+             document.querySelectorAll('main tr[data-row]').length === {rows}"
+        ));
+        click(browser, "any time");
+        browser.wait_for("document.querySelectorAll('main tr[data-row]').length === 50");
+        // Of several topics, one is chosen first.
+        show(browser, base, "#/", "Overview");
+        browser.wait_for("document.querySelector('.chart svg.is-pickable')");
+        let pick = "const svg = document.querySelector('svg.is-pickable'); \
+                    const box = svg.getBoundingClientRect(); \
+                    svg.dispatchEvent(new MouseEvent('click', \
+                    {bubbles: true, clientX: box.left + box.width / 2})); return null";
+        browser.run(pick, &[]);
+        browser.wait_for(
+            "(() => { const found = [...document.querySelectorAll('dialog a')] \
+             .find((one) => one.textContent === 'orders'); found?.click(); return !!found; })()",
+        );
+        crate::console::wait_for_title(browser, "orders");
+        browser.wait_for("!document.querySelector('dialog') && location.hash.includes('from=')");
+        // Newest first is an address of its own.
+        show(browser, base, "#/t/orders/jobs?state=dead&newest=true&to=0s", "orders");
+        browser.wait_for("document.querySelectorAll('main tr[data-row]').length === 12");
+    });
+}
+
 /// The numbers of the account.
 const ACCOUNT: &str = "document.querySelector('dialog [role=status]')?.textContent \
     .match(/\\d+/g)?.map(Number)";

@@ -126,10 +126,8 @@ pub(crate) fn agree(browser: &Browser, topic: &str, button: &str) {
 /// What the browser noticed and should not have. It also notes each answer that is a refusal; that a
 /// topic is not pushed, or cannot be, is told by one.
 pub(crate) fn faults(browser: &Browser) -> Vec<String> {
-    let is_told = |line: &String| {
-        line.contains("Failed to load resource")
-            && ["/push -", "/consumers -"].iter().any(|path| line.contains(path))
-    };
+    let is_told =
+        |line: &String| line.contains("Failed to load resource") && line.contains("/push -");
     browser.log().into_iter().filter(|line| !is_told(line)).collect()
 }
 

@@ -22,7 +22,7 @@ function Paged({ name, query, relative, wanted, cli, deps, children }) {
 const Row = ({ lock }) => html`<tr data-row tabindex="-1">
   <th scope="row"><${Exact} text=${lock.name} /></th><td><${Exact} text=${lock.owner} /></td><td class="mono">${lock.fence}</td>
   <td class="number">${lock.depth}</td><td class="number"><${Instant} at=${lock.expires_at} /></td>
-  <td class="actions">${may("break_lock") && html`<button type="button" class="plain" aria-label=${`Break ${lock.name}`} onClick=${() => act(commands.free(lock))}>Break</button>`}</td></tr>`;
+  <td class="actions">${may("break_lock", lock.name) && html`<button type="button" class="plain" aria-label=${`Break ${lock.name}`} onClick=${() => act(commands.free(lock))}>Break</button>`}</td></tr>`;
 
 export function Locks({ query }) {
   const prefix = query.get("prefix") ?? "";

@@ -111,6 +111,7 @@ function Pushed({ topic, push }) {
 export function Push({ topic }) {
   const name = topic.topic;
   const relative = path`/v1/topics/${name}/push`;
+  if (!maySee("push", name)) return html`<p class="note">Pushes need the right <strong>push</strong>, which your token does not have.</p>`;
   const read = useLoad(async (abort) => {
     try {
       return { push: await get(relative, {}, abort) };
@@ -120,7 +121,6 @@ export function Push({ topic }) {
       throw problem;
     }
   }, [name], REFRESH_MS);
-  if (!maySee("push")) return html`<p class="note">Pushes need the right <strong>push</strong>, which your token does not have.</p>`;
   return html`<${Loaded} of=${read}>${({ push, why }) => (why ? html`<p class="note">There is nothing to see or set here: ${why}.</p>` : html`<${Pushed} topic=${name} push=${push} />`)}</${Loaded}>
     <${AsCommand} command=${reads(relative, {}, ["push", "get", name])} />`;
 }

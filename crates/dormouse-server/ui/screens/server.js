@@ -6,7 +6,7 @@ import {
 const PAGE = 50;
 const REFRESH_MS = 5000;
 
-const backup = { method: "POST", path: "v1/backups", json: {}, cli: ["backup"], title: "Back up" };
+const backup = { method: "POST", path: "v1/backups", json: {}, cli: ["backup"], title: "Back up", timeoutMs: 3_600_000 };
 
 function About() {
   const { server, name, open: isOpen, scopes = [], verbs = {}, read_only: isReadOnly } = useSignal(who);

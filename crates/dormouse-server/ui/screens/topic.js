@@ -1,6 +1,6 @@
 // One topic: what waits in it, when that comes due, how it is taken, and its settings.
 import {
-  act, AsCommand, bytes, count, Exact, get, go, html, Instant, link, Loaded, may, path, reads, Shape, span, State, Table, Title, topics,
+  act, AsCommand, bytes, count, Exact, get, go, html, Instant, link, Loaded, may, maySee, path, reads, Shape, span, State, Table, Title, topics,
   useLoad,
 } from "../kit.js";
 import { Forecast, jobsOf } from "../components/forecast.js";
@@ -58,17 +58,15 @@ function LatenessOf({ name }) {
   return html`<section class="sheet"><h2>Lateness</h2><${Loaded} of=${read}>${(data) => html`<${Lateness} of=${data} />`}</${Loaded}></section>`;
 }
 
-// Who takes the jobs. Not every server can tell.
+// Whose reserves wait on the topic.
 function Consumers({ name }) {
-  const read = useLoad((abort) => get(path`/v1/topics/${name}/consumers`, {}, abort).catch((problem) => {
-    if (problem.status === 403 || problem.status === 404) return {};
-    throw problem;
-  }), [name], REFRESH_MS);
-  const number = (n) => html`<td class="number">${n === undefined ? "" : count(n)}</td>`;
-  return html`<${Loaded} of=${read} quiet=${true}>${({ consumers }) => consumers && html`<section class="sheet"><h2>Consumers</h2>
-    ${consumers.length === 0 ? html`<p class="none">Nobody takes jobs of this topic now.</p>` : html`<${Table} title="Consumers" isShort columns=${["address", "protocol", "name", "#waiting", "#leased", "since"]}>
-      ${consumers.map((one) => html`<tr><th scope="row" class="mono">${one.address ?? one.peer ?? ""}</th><td>${one.protocol ?? ""}</td><td><${Exact} text=${one.name ?? one.token ?? ""} /></td>
-        ${number(one.waiting)}${number(one.leased)}<td>${one.since && html`<${Instant} at=${one.since} />`}</td></tr>`)}</${Table}>`}</section>`}</${Loaded}>`;
+  const read = useLoad((abort) => get(path`/v1/topics/${name}/consumers`, {}, abort), [name], REFRESH_MS);
+  if (read.problem?.status === 404) return null;
+  return html`<section class="sheet"><h2>Consumers</h2><${Loaded} of=${read}>${({ consumers, cursor }) => html`
+    ${consumers.length === 0 ? html`<p class="none">No reserve waits on this topic now.</p>` : html`<${Table} title="Consumers" isShort columns=${["address", "protocol", "token", "#waiting", "since"]}>
+      ${consumers.map((one) => html`<tr><th scope="row" class="mono">${one.address}</th><td>${one.protocol}</td><td><${Exact} text=${one.name ?? ""} /></td>
+        <td class="number">${count(one.waiting)}</td><td><${Instant} at=${one.since} /></td></tr>`)}</${Table}>`}
+    ${cursor && html`<p class="quiet">There are more.</p>`}`}</${Loaded}></section>`;
 }
 
 function Totals({ totals }) {
@@ -81,7 +79,7 @@ function Summary({ topic }) {
   return html`
     <section class="sheet"><${Forecast} topics=${[name]} title="Coming due" onPick=${(from, to) => go(...jobsOf(name, from, to))} /></section>
     <div class="pair"><section class="sheet"><${Rates} topic=${name} /></section><${LatenessOf} name=${name} />
-      <${Consumers} name=${name} />
+      ${maySee("inspect", name) && html`<${Consumers} name=${name} />`}
       <${Totals} totals=${topic.totals} /></div>`;
 }
 
