@@ -123,8 +123,8 @@ pub(crate) fn agree(browser: &Browser, topic: &str, button: &str) {
     ));
 }
 
-/// What the browser noticed and should not have. It also notes each answer that is a refusal; that a
-/// topic is not pushed, or cannot be, is told by one.
+/// What the browser noticed and should not have. It also notes each answer that is a refusal; that
+/// a topic is not pushed, or cannot be, is told by one.
 pub(crate) fn faults(browser: &Browser) -> Vec<String> {
     let is_told =
         |line: &String| line.contains("Failed to load resource") && line.contains("/push -");

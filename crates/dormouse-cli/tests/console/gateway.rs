@@ -1,4 +1,5 @@
-//! Something between browser and server: a proxy that puts a path before all, and may be slow, silent or mad.
+//! Something between browser and server: a proxy that puts a path before all, and may be slow,
+//! silent or mad.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -20,8 +21,8 @@ pub(crate) enum Mood {
     Busy,
 }
 
-/// Passes requests on to a server, without the prefix before their path. `Host` and `Origin` stay as
-/// the browser sent them, as behind a proxy that is set up well.
+/// Passes requests on to a server, without the prefix before their path. `Host` and `Origin` stay
+/// as the browser sent them, as behind a proxy that is set up well.
 pub(crate) struct Gateway {
     pub(crate) addr: SocketAddr,
     mood: Arc<Mutex<Mood>>,

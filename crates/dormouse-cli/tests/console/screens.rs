@@ -25,6 +25,10 @@ fn check(scheme: &str, width: u32) {
     browser.show_as(width, 900, scheme);
     for (name, hash, title) in SCREENS {
         show(&browser, &base, hash, title);
+        if *name == "overview" {
+            // The first seconds have no rates.
+            browser.wait_for("document.querySelectorAll('.chart svg').length === 2");
+        }
         let wide = browser.run("return document.documentElement.scrollWidth", &[]);
         assert!(wide.as_u64().unwrap() <= u64::from(width), "{name} is {wide} wide at {width}");
         browser.screenshot(&pictures().join(format!("{name}-{scheme}-{width}.png")));

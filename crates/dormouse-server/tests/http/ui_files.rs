@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use sha2::{Digest as _, Sha256};
 
-/// All files as they lie here, with their comments. The aim was 200 KiB; the screens of dead jobs by
-/// cause and of pushes, and the watch over silent servers, took it beyond.
+/// All files as they lie here, with their comments. The aim was 200 KiB; the screens of dead jobs
+/// by cause and of pushes, and the watch over silent servers, took it beyond.
 const BYTES_MAX: usize = 230 * 1024;
 /// All of it in one stream, as an archive or a proxy that keeps its dictionary sends it.
 const GZIP_BYTES_MAX: usize = 75 * 1024;

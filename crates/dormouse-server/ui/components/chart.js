@@ -67,9 +67,9 @@ function Line({ x, values, colour, dash, scale }) {
       isUp = true;
       return "";
     }
-    const letter = isUp ? "M" : "L";
+    const [letter, dot] = isUp ? ["M", "h0"] : ["L", ""];
     isUp = false;
-    return `${letter}${scale.xOf(x[index]).toFixed(1)} ${scale.yOf(n).toFixed(1)}`;
+    return `${letter}${scale.xOf(x[index]).toFixed(1)} ${scale.yOf(n).toFixed(1)}${dot}`;
   };
   return html`<path class=${`line ink-${colour}`} stroke-dasharray=${dash} d=${values.map(step).join("")} />`;
 }
@@ -108,11 +108,11 @@ export function Chart(props) {
   return html`<figure class="chart">
     <figcaption>
       <span class="chart-title">${props.title}</span>
-      <span class="legend">${x.length > 0 && series.map((one) => html`
-        <span><i class=${`ink-${one.colour} ${one.dash ? "is-dashed" : ""}`}></i>${one.label}${isAt ? ` ${count(one.values[point] ?? 0)}` : ""}</span>`)}</span>
-      <span class="quiet chart-point">${isAt && absolute(x[point])}</span>
-      ${props.children}
-      <button type="button" class="plain" aria-pressed=${asTable} onClick=${() => setAsTable(!asTable)}>as table</button>
+      <span class="toolbar">${props.children}
+        <button type="button" class="plain" aria-pressed=${asTable} onClick=${() => setAsTable(!asTable)}>as table</button></span>
+      ${x.length > 0 && html`<span class="legend">${series.map((one) => html`
+        <span><i class=${`ink-${one.colour} ${one.dash ? "is-dashed" : ""}`}></i>${one.label}${isAt ? ` ${count(one.values[point] ?? 0)}` : ""}</span>`)}
+        <span class="quiet chart-point">${isAt && absolute(x[point])}</span></span>`}
     </figcaption>
     ${x.length === 0 ? html`<p class="drawing is-empty none">No figures yet; they come within seconds.</p>` : asTable ? html`<${AsTable} ...${props} />`
       : html`<${Drawing} ...${props} point=${point} onPoint=${setPoint} />`}

@@ -24,7 +24,7 @@ export function useRates(names) {
 }
 
 export function Spark({ values = [], label }) {
-  if (values.length < 2) return html`<svg class="spark" aria-hidden="true"></svg>`;
+  if (values.length < 2) return html`<svg class="spark" viewBox="0 0 84 20" aria-hidden="true"><line x2="84" y1="18.5" y2="18.5" /></svg>`;
   const top = Math.max(1, ...values);
   const point = (n, index) => `${(84 * (index + POINTS - values.length)) / (POINTS - 1)},${18.5 - (17 * n) / top}`;
   return html`<svg class="spark" viewBox="0 0 84 20" role="img" aria-label=${`${label}: ${values.at(-1)} per second`}>

@@ -97,7 +97,7 @@ function View({ job, explained }) {
     ${job.error !== undefined && html`<div class="note is-bad"><strong>Last error</strong> <${Exact} text=${job.error} /> <${Copy} text=${job.error} /></div>`}
     <${Life} job=${job} explained=${explained} />
     <section class="sheet"><h2>Body</h2><${Body} job=${job} /></section>
-    <div class="pair">
+    <div class="three">
       <section class="sheet"><h2>Facts</h2><${Facts} job=${job} /></section>
       <section class="sheet"><h2>Headers</h2><${Headers} headers=${job.headers} /><h2>Counters</h2>
         <dl class="facts">${COUNTERS.map((name) => row(name, count(job[name])))}</dl></section>

@@ -7,7 +7,7 @@ import {
 const REFRESH_MS = 3000;
 const EMPTY = { url: "", timeout: "", concurrency: "", fatal: "", headers: "", job_urls: "" };
 const HINTS = {
-  url: "https://host/path, in its normal form", timeout: "for a whole delivery, 1 to 30 s; empty: 15s", concurrency: "jobs leased at a time, 1 to 1000; empty: 16",
+  url: "of the receiver, by https, in its normal form", timeout: "for a whole delivery, 1 to 30 s; empty: 15s", concurrency: "jobs leased at a time, 1 to 1000; empty: 16",
   fatal: "statuses that kill a job: 400, 422", headers: 'one "name: value" per line; *** keeps the stored value', job_urls: "patterns of URLs that jobs may bring, one per line",
 };
 

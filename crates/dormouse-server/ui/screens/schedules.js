@@ -82,7 +82,7 @@ function Preview() {
     <div role="status">${answer.problem && html`<p class="note is-bad">${answer.problem.message}</p>`}
     ${answer.data && html`<p><strong>${answer.data.words}</strong></p><ul>${answer.data.ticks.map((tick, index) => html`<li class="mono">${answer.data.local?.[index] ?? tick} <span class="quiet">${distance(tick)}</span></li>`)}</ul>
       ${(answer.data.notes ?? []).map((note) => html`<p class="quiet">${note}</p>`)}`}</div>
-    ${may("schedule") && html`<form onSubmit=${define}><div class="fields">${field("topic")}${field("name")}${field("text")}</div>
+    ${may("schedule") && html`<form class="stack" onSubmit=${define}><div class="fields">${field("topic")}${field("name")}${field("text")}</div>
       <div class="buttons"><button type="submit" disabled=${!command || answer.problem}>Define a schedule by this rule</button></div>${command && html`<${CommandLines} command=${command} />`}</form>`}</section>`;
 }
 
