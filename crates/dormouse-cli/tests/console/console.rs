@@ -33,6 +33,15 @@ pub(crate) const SCREENS: &[(&str, &str, &str)] = &[
     ("nowhere", "#/nowhere", "No such page"),
 ];
 
+/// Every kind of dialog: where it is, and the buttons that open it.
+pub(crate) const DIALOGS: &[(&str, &str, &str, &[&str])] = &[
+    ("dialog-help", "#/", "Overview", &["?"]),
+    ("dialog-final", "#/k/orders/dead-1", "Job", &["Cancel"]),
+    ("dialog-reschedule", "#/k/orders/ord-1", "Job", &["Reschedule"]),
+    ("dialog-bulk", "#/t/orders/jobs?state=dead", "orders", &["Revive: all 12 dead"]),
+    ("dialog-many", "#/t/orders", "orders", &["Many jobs ▾", "Purge 12 dead"]),
+];
+
 /// A call that must work.
 pub(crate) fn call(addr: SocketAddr, method: &str, path: &str, body: &Value) -> Value {
     let reply = request(addr, method, path, &[], &body.to_string());
@@ -129,6 +138,14 @@ pub(crate) fn faults(browser: &Browser) -> Vec<String> {
     let is_told =
         |line: &String| line.contains("Failed to load resource") && line.contains("/push -");
     browser.log().into_iter().filter(|line| !is_told(line)).collect()
+}
+
+/// Opens a dialog by its buttons.
+pub(crate) fn open(browser: &Browser, buttons: &[&str]) {
+    for button in buttons {
+        click(browser, button);
+    }
+    browser.wait_for("document.querySelector('dialog[open]')");
 }
 
 /// Where pictures go: a build output, beside the target's others.

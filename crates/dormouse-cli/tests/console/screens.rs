@@ -1,20 +1,14 @@
 //! Every screen, in both schemes, on a wide and on a narrow window.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use dormouse_check::browser::{Browser, key};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::console::{SCREENS, address, click, faults, fill, pictures, serve, show};
+use crate::console::{DIALOGS, SCREENS, address, call, faults, fill, open, pictures, serve, show};
 
-/// Every kind of dialog: where it is, and the buttons that open it.
-const DIALOGS: &[(&str, &str, &str, &[&str])] = &[
-    ("dialog-help", "#/", "Overview", &["?"]),
-    ("dialog-final", "#/k/orders/dead-1", "Job", &["Cancel"]),
-    ("dialog-reschedule", "#/k/orders/ord-1", "Job", &["Reschedule"]),
-    ("dialog-bulk", "#/t/orders/jobs?state=dead", "orders", &["Revive: all 12 dead"]),
-    ("dialog-many", "#/t/orders", "orders", &["Many jobs ▾", "Purge 12 dead"]),
-];
+/// Long enough for a line.
+const BUSY: Duration = Duration::from_secs(20);
 
 /// Shows all screens in one scheme and width, and judges what the browser noticed.
 fn check(scheme: &str, width: u32) {
@@ -35,10 +29,7 @@ fn check(scheme: &str, width: u32) {
     }
     for (name, hash, title, buttons) in DIALOGS {
         show(&browser, &base, hash, title);
-        for button in *buttons {
-            click(&browser, button);
-        }
-        browser.wait_for("document.querySelector('dialog[open]')");
+        open(&browser, buttons);
         let fits = "const box = document.querySelector('dialog').getBoundingClientRect(); \
                     return box.left >= 0 && box.right <= innerWidth && box.bottom <= innerHeight";
         assert_eq!(browser.run(fits, &[]), json!(true), "{name} at {width}");
@@ -95,6 +86,32 @@ fn the_first_paint_comes_soon() {
     println!("first paint after {paint} ms, figures after {} ms", whole.as_millis());
     // The bar is 1 s on a machine with nothing else to do; this one may be busy.
     assert!(paint.as_f64().unwrap() < 3_000.0, "{paint} ms");
+}
+
+/// What a server with work to do looks like.
+#[test]
+fn a_busy_server_shows_its_rates() {
+    let server = serve(&[]);
+    fill(server.addr);
+    let browser = Browser::start();
+    browser.show_as(1280, 900, "light");
+    show(&browser, &address(server.addr), "#/", "Overview");
+    let start = Instant::now();
+    for round in 1..u64::MAX {
+        if start.elapsed() > BUSY {
+            break;
+        }
+        let jobs: Vec<Value> = (0..8 + round % 5).map(|_| json!({"text": "mail"})).collect();
+        call(server.addr, "POST", "/v1/topics/mails/jobs", &json!(jobs));
+        let leased = call(server.addr, "POST", "/v1/topics/mails/reserve", &json!({"max": 20}));
+        for job in leased["jobs"].as_array().unwrap() {
+            call(server.addr, "POST", "/v1/ack", &json!({"token": job["token"]}));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    browser.wait_for("document.querySelector('.line.ink-dusk')?.getTotalLength() > 20");
+    browser.screenshot(&pictures().join("overview-busy.png"));
+    assert_eq!(faults(&browser), Vec::<String>::new());
 }
 
 /// The policy must be one that these tests would notice.

@@ -1,7 +1,9 @@
 // Puts, reserves, acks, nacks and deaths over time.
 import { get } from "../api.js";
+import { reads } from "../commands.js";
 import { html, useState } from "../html.js";
 import { Chart } from "./chart.js";
+import { AsCommand } from "./commandline.js";
 import { Choice } from "./form.js";
 import { Loaded, useLoad } from "./load.js";
 
@@ -23,6 +25,6 @@ export function Rates({ topic, first = "5 min" }) {
     const perSecond = (n) => (n === null ? null : (n * 1000) / data.step_ms);
     const series = LINES.map(([label, colour, dash]) => ({ label, colour, dash, values: [...before, ...(data.counts[label] ?? []).map(perSecond)] }));
     return html`<${Chart} title="Rates per second" label=${`Changes per second, ${name}`} kind="lines" stepMs=${data.step_ms} x=${x}
-      series=${series}>${choose}</${Chart}>`;
+      series=${series}>${choose}</${Chart}><${AsCommand} command=${reads("v1/history", { topic, step })} />`;
   }}</${Loaded}>`;
 }
