@@ -55,7 +55,7 @@ pub(crate) struct ForecastOut {
     step_ms: u64,
     /// One number per step; the last step may be shorter.
     counts: Vec<u64>,
-    /// Of a forecast over topics or of more than 50 steps: when the oldest was counted, at most 5
+    /// Of a forecast over topics, or from now with more than 50 steps: when the oldest was counted, at most 5
     /// seconds ago.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -79,7 +79,7 @@ pub(super) async fn forecast(
     caller.check(Verb::Forecast, topic.as_str())?;
     let range = Range::read(&app, &mut params, 1).await?;
     params.finish()?;
-    if range.is_cheap() {
+    if !range.is_shared() {
         let counts = app.client.call(range.of(topic)).await?;
         return ok(&range.out(None, counts, None));
     }
@@ -180,19 +180,18 @@ impl Range {
         Ok(Range { from_ms, to_ms, step_ms, is_from_now, is_a_day })
     }
 
-    /// Whether it has so few steps that each who asks gets one of its own.
-    fn is_cheap(&self) -> bool {
+    /// Whether it begins now and has many steps. Who names the begin, or asks for few, gets the
+    /// counts of this instant.
+    fn is_shared(&self) -> bool {
         let span_ms = self.to_ms.saturating_sub(self.from_ms);
-        span_ms.div_ceil(self.step_ms.max(1)) <= FORECAST_EXACT_STEPS_MAX
+        self.is_from_now && span_ms.div_ceil(self.step_ms.max(1)) > FORECAST_EXACT_STEPS_MAX
     }
 
-    /// One that begins now begins with what others share.
+    /// Begins where those of others begin.
     fn rounded(mut self) -> Range {
-        if self.is_from_now {
-            let rest_ms = self.from_ms % FORECAST_KEPT_MS;
-            self.from_ms -= rest_ms;
-            self.to_ms -= if self.is_a_day { rest_ms } else { 0 };
-        }
+        let rest_ms = self.from_ms % FORECAST_KEPT_MS;
+        self.from_ms -= rest_ms;
+        self.to_ms -= if self.is_a_day { rest_ms } else { 0 };
         self
     }
 
