@@ -55,8 +55,8 @@ pub(crate) struct ForecastOut {
     step_ms: u64,
     /// One number per step; the last step may be shorter.
     counts: Vec<u64>,
-    /// Of a forecast over topics, or from now with more than 50 steps: when the oldest was counted, at most 5
-    /// seconds ago.
+    /// Of a forecast over topics, or from now with more than 50 steps: when the oldest was
+    /// counted, at most 5 seconds ago.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     as_of: Option<At>,
