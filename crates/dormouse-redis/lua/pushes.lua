@@ -4,9 +4,9 @@
 -- KEYS  1 u  hash  topic -> version I8, then as the server wrote it; '' -> revision
 --       2 p  zset  the topics of u, all with score 0, so sorted by name
 -- ARGV  get topic: the entry, or ''
---       set topic expected entry most: the entries after and before it, '' = none; an expected
---       version of '' is any, an entry of '' removes. A number = another version is present;
---       'full' = there are `most`
+--       set topic expected entry most: the entries after and before it, '' = none, and the
+--       version under which that is so; an expected version of '' is any, an entry of '' removes.
+--       A number = another version is present; 'full' = there are `most`
 --       page after limit bytes seen: revision, whether there are more, topics and entries; nothing
 --       is listed if the revision is `seen`
 
@@ -25,6 +25,12 @@ local function next_revision()
     return revision
 end
 
+-- The version of there being no push: not below any that the topic had, and below all to come.
+local function version_of_none(is_removed)
+    local revision = not is_removed and call('HGET', U, '') or next_revision()
+    return pack('>I8', tonumber(revision))
+end
+
 if verb == 'get' then
     return call('HGET', U, topic) or ''
 elseif verb == 'set' then
@@ -35,14 +41,13 @@ elseif verb == 'set' then
     end
     if ARGV[4] == '' then
         if present then
-            next_revision()
             call('HDEL', U, topic)
             call('ZREM', P, topic)
         end
-        return { '', present or '' }
+        return { '', present or '', version_of_none(present) }
     end
     if present and present:sub(9) == ARGV[4] then
-        return { present, present }
+        return { present, present, present:sub(1, 8) }
     end
     if not present and call('ZCARD', P) >= tonumber(ARGV[5]) then
         return 'full'
@@ -50,7 +55,7 @@ elseif verb == 'set' then
     local entry = pack('>I8', next_revision()) .. ARGV[4]
     call('HSET', U, topic, entry)
     call('ZADD', P, 0, topic)
-    return { entry, present or '' }
+    return { entry, present or '', entry:sub(1, 8) }
 end
 local revision = call('HGET', U, '') or '0'
 local page = { revision, 0 }

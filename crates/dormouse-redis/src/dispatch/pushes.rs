@@ -21,6 +21,8 @@ const KEYS: &[&str] = &["u", "p"];
 pub(super) struct PushChange {
     pub(super) before: Option<Arc<Push>>,
     pub(super) after: Option<Arc<Push>>,
+    /// Greater than those of all changes before; removals have one, too.
+    pub(super) version: u64,
 }
 
 impl Dispatcher {
@@ -48,9 +50,10 @@ impl Dispatcher {
                 Err(push_conflict(&set.topic, set.if_version.unwrap_or(0), version))
             }
             Value::BulkString(full) if full == b"full" => Err(too_many_pushes()),
-            Value::Array(entries) if entries.len() == 2 => Ok(PushChange {
+            Value::Array(entries) if entries.len() == 3 => Ok(PushChange {
                 after: read_entry(&text(&entries[0])?)?,
                 before: read_entry(&text(&entries[1])?)?,
+                version: Reader::new(&text(&entries[2])?).u64()?,
             }),
             _ => Err(malformed("the list of pushes gave no entries")),
         }

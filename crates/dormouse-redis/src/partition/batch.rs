@@ -120,7 +120,7 @@ impl Partition {
             if let PartitionRequest::Configure { change, .. } = request {
                 // Others may have set the topic since Redis lost its data.
                 let is_set = present.version != 0 && present.settings != Settings::default();
-                change.apply(&mut wanted.settings, is_set);
+                change.apply(&mut wanted, is_set);
             }
             for priority in request.priorities() {
                 if let Err(index) = wanted.priorities.binary_search(&priority) {

@@ -56,9 +56,10 @@ impl Partition {
     /// Redis has lost the data, here or elsewhere, and the topic is registered again. What is left
     /// of the partition's configuration are the settings, which are written back.
     pub(crate) fn reset(&self) {
-        let settings = self.config.borrow().settings.clone();
+        let Config { settings, push_version, .. } = self.config.borrow().clone();
         let has_settings = settings != Settings::default();
-        *self.config.borrow_mut() = Config { settings: settings.clone(), ..Config::default() };
+        *self.config.borrow_mut() =
+            Config { settings: settings.clone(), push_version, ..Config::default() };
         self.registered_at.set(clock::instant());
         if has_settings {
             let (change, reply_to) = (SettingsChange::Restore(settings), ReplyTo::Discard);

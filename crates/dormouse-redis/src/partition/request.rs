@@ -16,6 +16,7 @@ use crate::codec::nack::EndRequest;
 use crate::codec::put::{self, OwnPut};
 use crate::codec::reserve::{Poll, PollReply};
 use crate::scheduler::{Request, Weight};
+use crate::wire::config::Config;
 use crate::wire::{Op, Records};
 
 /// A result per item of a request.
@@ -88,24 +89,31 @@ pub(crate) enum SettingsChange {
     Set(Settings),
     /// Redis has lost them: only if the topic has no settings.
     Restore(Settings),
-    /// Its push, unless a newer version is there.
+    /// Its push, unless a newer version is there; removals have versions, too.
     Push { push: Option<Arc<Push>>, version: u64 },
 }
 
 impl SettingsChange {
     /// Makes the change; `is_set` = the partition has settings.
-    pub(crate) fn apply(&self, settings: &mut Settings, is_set: bool) {
+    pub(crate) fn apply(&self, config: &mut Config, is_set: bool) {
+        let settings = &mut config.settings;
         match self {
             SettingsChange::Set(wanted) => {
                 *settings = Settings { push: settings.push.take(), ..wanted.clone() };
             }
-            SettingsChange::Restore(wanted) if !is_set => *settings = wanted.clone(),
-            SettingsChange::Restore(_) => {}
-            SettingsChange::Push { push, version } => {
-                if settings.push.as_ref().is_none_or(|present| present.version <= *version) {
-                    settings.push.clone_from(push);
-                }
+            SettingsChange::Restore(wanted) if !is_set => {
+                *settings = wanted.clone();
+                let known = config.push_version;
+                settings.push.take_if(|push| push.version < known);
+                let restored = settings.push.as_ref().map_or(0, |push| push.version);
+                config.push_version = known.max(restored);
             }
+            SettingsChange::Restore(_) => {}
+            SettingsChange::Push { push, version } if *version >= config.push_version => {
+                settings.push.clone_from(push);
+                config.push_version = *version;
+            }
+            SettingsChange::Push { .. } => {}
         }
     }
 }
@@ -260,5 +268,43 @@ impl PartitionRequest {
             Self::Other { reply_to, .. } => reply_to.fail(error),
             Self::Configure { reply_to, .. } => reply_to.fail(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(push: Option<u64>, version: u64) -> SettingsChange {
+        let push = push.map(|version| {
+            let record = Bytes::new();
+            Arc::new(Push { version, concurrency: 3, is_disabled: false, record })
+        });
+        SettingsChange::Push { push, version }
+    }
+
+    /// The push after servers told these changes, in this order.
+    #[track_caller]
+    fn check(changes: &[SettingsChange], expected: Option<u64>) {
+        let mut config = Config::default();
+        for change in changes {
+            change.apply(&mut config, true);
+            // As the next server reads it.
+            config = Config::decode(config.version, &config.encode()).unwrap();
+        }
+        assert_eq!(config.settings.push.map(|push| push.version), expected, "{changes:?}");
+    }
+
+    #[test]
+    fn of_the_changes_of_a_push_the_newest_counts_in_any_order() {
+        check(&[told(Some(1), 1), told(Some(2), 2)], Some(2));
+        check(&[told(Some(2), 2), told(Some(1), 1)], Some(2));
+        check(&[told(Some(1), 1), told(None, 2)], None);
+        check(&[told(None, 2), told(Some(1), 1)], None);
+        check(&[told(None, 2), told(Some(3), 3), told(None, 2)], Some(3));
+        check(&[told(None, 2), told(Some(1), 1), told(Some(3), 3)], Some(3));
+        let set = SettingsChange::Set(Settings::default());
+        check(&[told(None, 2), set.clone(), told(Some(1), 1)], None);
+        check(&[told(Some(2), 2), set], Some(2));
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct Config {
     /// The shard of the partition, by which a server notices that the topic was registered anew; 0
     /// = an earlier version wrote it, which did not say.
     pub(crate) shard: u32,
+    /// The version of the push, or of its removal: whoever tells of an older one comes too late.
+    pub(crate) push_version: u64,
 }
 
 impl Config {
@@ -56,9 +58,12 @@ impl Config {
             let Rate { jobs, per_ms, burst } = rate.unwrap_or(Rate::new(0, 0));
             to.u64(jobs).u64(per_ms).u64(burst);
         }
-        // Its record is in the list of pushes.
-        if let Some(push) = &settings.push {
-            to.u64(push.version).u64(push.concurrency).u8(u8::from(push.is_disabled));
+        // Its record is in the list of pushes. Without any concurrency it was removed.
+        if self.push_version > 0 {
+            let push = settings.push.as_deref();
+            let is_disabled = push.is_some_and(|push| push.is_disabled);
+            to.u64(self.push_version).u64(push.map_or(0, |push| push.concurrency));
+            to.u8(u8::from(is_disabled));
         }
         to.take()
     }
@@ -112,12 +117,15 @@ impl Config {
             settings.rate = decode_rate(&mut from)?;
             settings.group_rate = decode_rate(&mut from)?;
         }
+        let mut push_version = 0;
         if !from.is_empty() {
-            let (version, concurrency) = (from.u64()?, from.u64()?);
+            let concurrency;
+            (push_version, concurrency) = (from.u64()?, from.u64()?);
             let (is_disabled, record) = (from.u8()? == 1, Bytes::new());
-            settings.push = Some(Arc::new(Push { version, concurrency, is_disabled, record }));
+            let push = Push { version: push_version, concurrency, is_disabled, record };
+            settings.push = (concurrency > 0).then(|| Arc::new(push));
         }
-        Ok(Config { version, priorities, settings, shard })
+        Ok(Config { version, priorities, settings, shard, push_version })
     }
 }
 

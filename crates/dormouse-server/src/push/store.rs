@@ -106,13 +106,16 @@ impl PushStore {
         Ok(PutPush { outcome, record, secret })
     }
 
-    /// Pushes the topic no more.
+    /// Pushes the topic no more. If there is no push, the backend is told nevertheless: a removal
+    /// that broke off may have left parts of it.
     pub(crate) async fn remove(&self, topic: &TopicName) -> Result<(), Error> {
-        let removed = self.change(topic, None, |present| match present {
-            Some(_) => Ok(None),
-            None => Err(no_push(topic)),
+        let mut was_there = false;
+        let removed = self.change(topic, None, |present| {
+            was_there = present.is_some();
+            Ok(None)
         });
-        removed.await.map(drop)
+        removed.await?;
+        if was_there { Ok(()) } else { Err(no_push(topic)) }
     }
 
     /// Signs with a new secret, and for so long with the present one, too.

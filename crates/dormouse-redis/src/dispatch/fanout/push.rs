@@ -22,21 +22,26 @@ impl Fanout<'_> {
             let partitions = self.partition_count(&set.topic);
             flow::check_share("concurrency", push.concurrency, partitions)?;
         }
-        let PushChange { before, after } = self.dispatcher.set_push(set).await?;
+        let PushChange { before, after, version } = self.dispatcher.set_push(set).await?;
         // Partitions take what is newer than what they have, in whatever order servers write it.
-        let known = after.as_ref().or(before.as_ref());
-        let version = known.map_or(u64::MAX, |push| push.version);
-        // Also if nothing changed: the server that changed it may have died before this.
+        // They are told even if nothing changed: the server that changed it may have died before.
         let short = |push: &Arc<Push>| Arc::new(Push { record: Bytes::new(), ..(**push).clone() });
         let short = after.as_ref().map(short);
-        let mut all_confirmed = true;
+        let (mut all_confirmed, mut failure) = (true, None);
         for partition in self.partitions(&set.topic) {
             let change = SettingsChange::Push { push: short.clone(), version };
             let request = |reply_to| PartitionRequest::Configure { change, reply_to };
-            all_confirmed &= self.submit(&partition, request).await?;
+            match self.submit(&partition, request).await {
+                Ok(is_confirmed) => all_confirmed &= is_confirmed,
+                // The others are told nevertheless; who asks again reaches this one.
+                Err(error) => failure = failure.or(Some(error)),
+            }
         }
         if before != after {
             self.emit_topic(&set.topic, EventKind::of_push(after.as_deref()));
+        }
+        if let Some(error) = failure {
+            return Err(error);
         }
         self.if_confirmed(all_confirmed, Reply::Push(after), "the push was set")
     }
