@@ -218,6 +218,8 @@ pub const PUSH_RETRY_AFTER_MS_MAX: u64 = 24 * 3_600 * 1_000;
 pub const PUSH_HOLD_MS_MAX: u64 = 3_600 * 1_000;
 /// Time to resolve the name of a receiver.
 pub const PUSH_RESOLVE_MS_MAX: u64 = 5_000;
+/// Look-ups of names at a time, of all topics together.
+pub const PUSH_LOOKUPS_MAX: usize = 64;
 /// Addresses of a name; one with more is refused.
 pub const PUSH_ADDRESSES_MAX: usize = 64;
 /// Addresses of a name that a connection is tried to.

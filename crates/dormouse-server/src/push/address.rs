@@ -19,6 +19,8 @@ pub struct Cidr {
     /// As IPv6; an IPv4 range as the mapped one.
     base: u128,
     mask: u128,
+    /// A range of one family has no addresses of the other, though `::/0` has all mapped ones.
+    is_ipv4: bool,
 }
 
 /// What an operator has opened (`push.allow`): ranges, and names whose addresses may be anything.
@@ -108,7 +110,7 @@ const IPV6_REFUSED: [([u16; 4], u8, &str); 14] = [
 ];
 
 /// The only part of IPv6 that is given out for the internet.
-const IPV6_GLOBAL: Cidr = Cidr { base: 0x2000 << 112, mask: 0xe000 << 112 };
+const IPV6_GLOBAL: Cidr = Cidr { base: 0x2000 << 112, mask: 0xe000 << 112, is_ipv4: false };
 
 /// The ports unless an operator names others: those of the web, and those that anybody may open.
 const PORTS_DEFAULT: [RangeInclusive<u16>; 3] = [443..=443, 80..=80, 1024..=65535];
@@ -206,11 +208,11 @@ impl Cidr {
             IpAddr::V6(_) => u32::from(bits.min(128)),
         };
         let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
-        Cidr { base: as_number(address) & mask, mask }
+        Cidr { base: as_number(address) & mask, mask, is_ipv4: address.is_ipv4() }
     }
 
     fn contains(self, address: IpAddr) -> bool {
-        as_number(address) & self.mask == self.base
+        address.is_ipv4() == self.is_ipv4 && as_number(address) & self.mask == self.base
     }
 }
 
@@ -404,6 +406,21 @@ mod tests {
         assert_eq!(judge(&rules, "x", "1.1.1.1:22"), Err(Refusal::Port(22)));
         assert_eq!(judge(&rules, "inside.example", "1.1.1.1:25"), Err(Refusal::Port(25)));
         assert_eq!(judge(&AddressRules::default(), "x", "1.1.1.1:80"), Ok(()));
+    }
+
+    #[test]
+    fn a_range_of_one_family_opens_none_of_the_other() {
+        for (allowed, opened, refused) in [
+            ("::/0", "[::1]:443", "127.0.0.1:443"),
+            ("::/0", "[fd00::1]:443", "[::ffff:169.254.169.254]:443"),
+            ("::/64", "[::7f00:1]:443", "127.0.0.1:443"),
+            ("0.0.0.0/0", "127.0.0.1:443", "[::1]:443"),
+        ] {
+            let rules = AddressRules::allowing(vec![allowed.parse().unwrap()]);
+            assert_eq!(judge(&rules, "x", opened), Ok(()), "{allowed} {opened}");
+            let refusal = judge(&rules, "x", refused);
+            assert!(matches!(refusal, Err(Refusal::Range(_))), "{allowed} {refused}");
+        }
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(super) enum Verdict {
     Nack { error: String, retry_after_ms: Option<u64> },
     /// Never again.
     Kill { error: String },
+    /// It was not tried: the attempt is not spent.
+    Release { delay_ms: u64 },
 }
 
 /// All that follows from one delivery.
@@ -129,6 +131,7 @@ mod tests {
             Verdict::Ack => "ack",
             Verdict::Nack { .. } => "nack",
             Verdict::Kill { .. } => "kill",
+            Verdict::Release { .. } => "release",
         }
     }
 
@@ -196,7 +199,7 @@ mod tests {
             .verdict
         {
             Verdict::Nack { error, .. } | Verdict::Kill { error } => error,
-            Verdict::Ack => String::new(),
+            Verdict::Ack | Verdict::Release { .. } => String::new(),
         };
         assert_eq!(text(500, &[]), "500 Internal Server Error; reply: why [31m");
         let place = [("location", "http://169.254.169.254/")];

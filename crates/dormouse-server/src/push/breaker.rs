@@ -7,6 +7,8 @@ use std::time::Duration;
 
 /// Failures in a row that open it.
 const IN_A_ROW_MAX: u32 = 5;
+/// Failures without which pushes are not disabled, however long ago the first one was.
+const GIVE_UP_FAILURES_MIN: u32 = 5;
 /// It also opens if half of the last so many failed.
 const WINDOW: u32 = 20;
 
@@ -50,15 +52,15 @@ pub(super) enum Permit {
     Pass,
     /// Not before this instant.
     At(u64),
-    /// Not before the probe that is under way has ended.
-    AfterProbe,
+    /// Not before the probe that is under way since then has ended.
+    AfterProbe { since_ms: u64 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Closed,
     Open { until_ms: u64 },
-    Probing,
+    Probing { since_ms: u64 },
 }
 
 /// The breaker.
@@ -75,6 +77,8 @@ pub(super) struct Breaker {
     /// The receiver asked for silence until then.
     held_until_ms: u64,
     failing_since_ms: Option<u64>,
+    /// Failures since then.
+    failures: u32,
     /// Spreads the waits of many origins and servers.
     seed: u64,
 }
@@ -90,6 +94,7 @@ impl Breaker {
             opened: 0,
             held_until_ms: 0,
             failing_since_ms: None,
+            failures: 0,
             seed,
         }
     }
@@ -103,7 +108,7 @@ impl Breaker {
             State::Closed => Permit::Pass,
             State::Open { until_ms } if now_ms < until_ms => Permit::At(until_ms),
             State::Open { .. } => Permit::Pass,
-            State::Probing => Permit::AfterProbe,
+            State::Probing { since_ms } => Permit::AfterProbe { since_ms },
         }
     }
 
@@ -111,7 +116,7 @@ impl Breaker {
     pub(super) fn take(&mut self, now_ms: u64) -> Permit {
         let permit = self.permit(now_ms);
         if let (Permit::Pass, State::Open { .. }) = (permit, self.state) {
-            self.state = State::Probing;
+            self.state = State::Probing { since_ms: now_ms };
         }
         permit
     }
@@ -125,17 +130,17 @@ impl Breaker {
         match self.state {
             State::Closed => Level::Closed,
             State::Open { until_ms } if now_ms < until_ms => Level::Open,
-            State::Open { .. } | State::Probing => Level::HalfOpen,
+            State::Open { .. } | State::Probing { .. } => Level::HalfOpen,
         }
     }
 
     /// A delivery found that the receiver works.
     pub(super) fn succeeded(&mut self) {
         self.in_a_row = 0;
-        self.failing_since_ms = None;
+        self.forgive();
         match self.state {
             State::Closed => self.note(0),
-            State::Open { .. } | State::Probing => {
+            State::Open { .. } | State::Probing { .. } => {
                 self.state = State::Closed;
                 self.opened = 0;
             }
@@ -145,6 +150,7 @@ impl Breaker {
     /// A delivery failed.
     pub(super) fn failed(&mut self, now_ms: u64) {
         self.failing_since_ms.get_or_insert(now_ms);
+        self.failures = self.failures.saturating_add(1);
         match self.state {
             State::Closed => {
                 self.in_a_row += 1;
@@ -154,7 +160,7 @@ impl Breaker {
                     self.open(now_ms);
                 }
             }
-            State::Probing => self.open(now_ms),
+            State::Probing { .. } => self.open(now_ms),
             // Deliveries that were under way when it opened.
             State::Open { .. } => {}
         }
@@ -162,7 +168,7 @@ impl Breaker {
 
     /// A delivery ended without a result: the next one may be the probe.
     pub(super) fn abandoned(&mut self, now_ms: u64) {
-        if self.state == State::Probing {
+        if matches!(self.state, State::Probing { .. }) {
             self.state = State::Open { until_ms: now_ms };
         }
     }
@@ -175,7 +181,26 @@ impl Breaker {
     /// Whether it has failed for so long that pushes are to be disabled.
     pub(super) fn gives_up(&self, now_ms: u64) -> bool {
         let limit_ms = as_ms(self.timing.give_up_after);
-        self.failing_since_ms.is_some_and(|since| now_ms.saturating_sub(since) >= limit_ms)
+        self.failures >= GIVE_UP_FAILURES_MIN
+            && self.failing_since_ms.is_some_and(|since| now_ms.saturating_sub(since) >= limit_ms)
+    }
+
+    /// An operator says that the receiver works: it is called at once, and has all its time again.
+    /// Silence that the receiver asked for is kept.
+    pub(super) fn reset(&mut self) {
+        self.state = State::Closed;
+        (self.in_a_row, self.window, self.known, self.opened) = (0, 0, 0, 0);
+        self.forgive();
+    }
+
+    /// Whether nothing is lost if it is forgotten: all that it knows of is past.
+    pub(super) fn is_over(&self, now_ms: u64) -> bool {
+        self.permit(now_ms) == Permit::Pass
+    }
+
+    fn forgive(&mut self) {
+        self.failing_since_ms = None;
+        self.failures = 0;
     }
 
     /// Keeps a result; 1 = failed.
@@ -201,7 +226,7 @@ fn as_ms(span: Duration) -> u64 {
 }
 
 /// The finaliser of splitmix64.
-fn mix(value: u64) -> u64 {
+pub(super) fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -270,7 +295,7 @@ mod tests {
             now_ms += wait_ms;
             assert_eq!(breaker.level(now_ms), Level::HalfOpen);
             assert_eq!(breaker.take(now_ms), Permit::Pass);
-            assert_eq!(breaker.take(now_ms), Permit::AfterProbe);
+            assert_eq!(breaker.take(now_ms), Permit::AfterProbe { since_ms: now_ms });
             breaker.failed(now_ms);
         }
         now_ms += wait(&breaker, now_ms);
@@ -288,7 +313,7 @@ mod tests {
         assert_eq!(breaker.take(5_000), Permit::Pass);
         breaker.abandoned(5_001);
         assert_eq!(breaker.take(5_001), Permit::Pass);
-        assert_eq!(breaker.take(5_001), Permit::AfterProbe);
+        assert_eq!(breaker.take(5_002), Permit::AfterProbe { since_ms: 5_001 });
     }
 
     #[test]
@@ -318,10 +343,29 @@ mod tests {
         let day_ms = 24 * 3_600 * 1_000;
         assert!(!breaker.gives_up(100 * day_ms));
         breaker.failed(day_ms);
+        (0..3).for_each(|_| breaker.failed(5 * day_ms));
+        assert!(!breaker.gives_up(6 * day_ms), "four failures are no proof");
         breaker.failed(5 * day_ms);
         assert!(!breaker.gives_up(6 * day_ms - 1));
         assert!(breaker.gives_up(6 * day_ms));
         breaker.succeeded();
         assert!(!breaker.gives_up(100 * day_ms));
+    }
+
+    #[test]
+    fn after_a_reset_it_has_all_its_time_again() {
+        let mut breaker = breaker();
+        let day_ms = 24 * 3_600 * 1_000;
+        (0..9).for_each(|_| breaker.failed(0));
+        breaker.hold(7 * day_ms + 1);
+        assert!(breaker.gives_up(7 * day_ms));
+        breaker.reset();
+        assert!(breaker.is_closed());
+        assert_eq!(breaker.take(7 * day_ms), Permit::At(7 * day_ms + 1));
+        breaker.failed(7 * day_ms);
+        assert!(!breaker.gives_up(7 * day_ms));
+        (0..4).for_each(|_| breaker.failed(7 * day_ms));
+        assert!(!breaker.gives_up(12 * day_ms - 1) && breaker.gives_up(12 * day_ms));
+        assert!((4_000..=5_000).contains(&wait(&breaker, 7 * day_ms + 2)), "waits are short again");
     }
 }

@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
+use dormouse_core::topic::TopicName;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{self, SendRequest};
@@ -20,11 +21,10 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::address::{AddressRules, Refusal};
-use super::resolver::Resolver;
+use super::lookups::{LookupFault, Lookups, plain};
 use super::url::{Host, PushUrl, Scheme};
 use crate::limits::{
-    PUSH_ADDRESSES_MAX, PUSH_ADDRESSES_TRIED_MAX, PUSH_REPLY_HEAD_BYTES_MAX,
-    PUSH_REPLY_HEADERS_MAX, PUSH_RESOLVE_MS_MAX,
+    PUSH_ADDRESSES_MAX, PUSH_ADDRESSES_TRIED_MAX, PUSH_REPLY_HEAD_BYTES_MAX, PUSH_REPLY_HEADERS_MAX,
 };
 use crate::metrics::PushOutcome;
 
@@ -35,6 +35,8 @@ const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(super) enum Fault {
     Dns(String),
+    /// Too many look-ups are under way: this says nothing about the receiver.
+    Busy,
     Blocked(Refusal),
     Connect(String),
     Tls(String),
@@ -43,7 +45,7 @@ pub(super) enum Fault {
 impl Fault {
     pub(super) fn outcome(&self) -> PushOutcome {
         match self {
-            Fault::Dns(_) => PushOutcome::Dns,
+            Fault::Dns(_) | Fault::Busy => PushOutcome::Dns,
             Fault::Blocked(_) => PushOutcome::Blocked,
             Fault::Connect(_) => PushOutcome::Connect,
             Fault::Tls(_) => PushOutcome::Tls,
@@ -55,6 +57,7 @@ impl Fault {
     pub(super) fn text(&self) -> String {
         match self {
             Fault::Dns(reason) => format!("the name cannot be resolved: {reason}"),
+            Fault::Busy => "too many names are being looked up".to_owned(),
             Fault::Blocked(refusal) => format!("blocked: {refusal}"),
             Fault::Connect(reason) => format!("the connection failed: {reason}"),
             Fault::Tls(reason) => format!("TLS failed: {reason}"),
@@ -65,7 +68,7 @@ impl Fault {
 /// Makes connections.
 pub(super) struct Connector {
     pub(super) rules: AddressRules,
-    pub(super) resolver: Arc<dyn Resolver>,
+    pub(super) lookups: Lookups,
     pub(super) tls: TlsConnector,
 }
 
@@ -84,9 +87,9 @@ impl Drop for Connection {
 }
 
 impl Connector {
-    /// A new connection.
-    pub(super) async fn open(&self, url: &PushUrl) -> Result<Connection, Fault> {
-        let addrs = self.judged(url).await?;
+    /// A new connection, for a job of a topic.
+    pub(super) async fn open(&self, topic: &TopicName, url: &PushUrl) -> Result<Connection, Fault> {
+        let addrs = self.judged(topic, url).await?;
         let stream = connect_first(addrs).await.map_err(|error| Fault::Connect(plain(&error)))?;
         // Requests are written whole; without it their last bytes wait for an acknowledgement.
         let _ = stream.set_nodelay(true);
@@ -106,25 +109,24 @@ impl Connector {
     }
 
     /// The addresses of a host. If one of them is refused, all are: mixed answers are the attack.
-    async fn judged(&self, url: &PushUrl) -> Result<Vec<SocketAddr>, Fault> {
+    async fn judged(&self, topic: &TopicName, url: &PushUrl) -> Result<Vec<SocketAddr>, Fault> {
         let addresses = match url.host() {
-            Host::Ip(address) => vec![*address],
-            Host::Name(name) => self.resolve(Arc::clone(name)).await?,
+            Host::Ip(address) => Arc::from([*address]),
+            Host::Name(name) => self.resolve(topic, name).await?,
         };
         let addrs: Vec<SocketAddr> =
-            addresses.into_iter().map(|address| SocketAddr::new(address, url.port())).collect();
+            addresses.iter().map(|address| SocketAddr::new(*address, url.port())).collect();
         for addr in &addrs {
             self.rules.judge(url.host(), *addr, is_local).map_err(Fault::Blocked)?;
         }
         Ok(addrs)
     }
 
-    async fn resolve(&self, name: Arc<str>) -> Result<Vec<IpAddr>, Fault> {
-        let span = Duration::from_millis(PUSH_RESOLVE_MS_MAX);
-        let addresses = match tokio::time::timeout(span, self.resolver.resolve(name)).await {
-            Ok(Ok(addresses)) => addresses,
-            Ok(Err(error)) => return Err(Fault::Dns(plain(&error))),
-            Err(_) => return Err(Fault::Dns(format!("no answer within {} s", span.as_secs()))),
+    async fn resolve(&self, topic: &TopicName, name: &Arc<str>) -> Result<Arc<[IpAddr]>, Fault> {
+        let addresses = match self.lookups.resolve(topic, name).await {
+            Ok(addresses) => addresses,
+            Err(LookupFault::Failed(reason)) => return Err(Fault::Dns(reason)),
+            Err(LookupFault::Busy) => return Err(Fault::Busy),
         };
         match addresses.len() {
             0 => Err(Fault::Dns("it has no address".to_owned())),
@@ -194,12 +196,4 @@ where
         let _ = connection.await;
     });
     Ok(Connection { sender, addr, task: task.abort_handle() })
-}
-
-/// What went wrong, without the operating system's number.
-fn plain(error: &io::Error) -> String {
-    match error.get_ref() {
-        Some(cause) => cause.to_string(),
-        None => error.kind().to_string(),
-    }
 }

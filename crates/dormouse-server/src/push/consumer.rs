@@ -22,6 +22,7 @@ use super::breakers::{BreakerCell, Breakers, Pass};
 use super::clock::SteadyClock;
 use super::deliver::Deliverer;
 use super::ending::{Ending, Endings};
+use super::load::{Load, OriginRoom, later_ms, origin_max};
 use super::request::{URL_HEADER, job_header};
 use super::room::{Room, TakenRoom};
 use super::settings::PushSettings;
@@ -37,8 +38,8 @@ const REFUSED_MS: u64 = 250;
 /// How often it is tried to store that a push is disabled, and after which time again.
 const DISABLE_TRIES_MAX: usize = 60;
 const DISABLE_AGAIN: Duration = Duration::from_secs(1);
-/// The least delay of a job whose receiver is not called now.
-const LATER_MS_MIN: u64 = 1_000;
+/// A look for jobs of other origins comes so long after one that found none.
+const SEARCH_MS: u64 = 50;
 
 /// What all consumers share.
 pub(super) struct Shared {
@@ -64,7 +65,12 @@ pub(super) struct Consumer {
     settings: SettingsReceiver,
     status: Arc<TopicStatus>,
     meter: Arc<PushMeter>,
-    deliveries: JoinSet<()>,
+    /// Each gives its origin back, if origins are counted.
+    deliveries: JoinSet<Option<Arc<str>>>,
+    /// Deliveries by origin, in topics whose jobs have URLs of their own.
+    load: Load,
+    /// Other origins are not looked for before then.
+    search_at_ms: u64,
     reserve: Option<PendingBatch>,
     /// The breaker of the topic's own URL.
     breaker: Option<Arc<BreakerCell>>,
@@ -102,6 +108,8 @@ impl Consumer {
             status,
             meter,
             deliveries: JoinSet::new(),
+            load: Load::default(),
+            search_at_ms: 0,
             reserve: None,
             breaker: None,
             refused_until_ms: 0,
@@ -134,17 +142,18 @@ impl Consumer {
                     self.reserve = None;
                     self.take(replies).await;
                 }
-                Some(_) = self.deliveries.join_next() => {}
+                Some(ended) = self.deliveries.join_next() => self.ended(ended.ok().flatten()),
                 () = sleep_until(wake_at) => {}
                 changed = self.settings.changed(), if !is_draining => match changed {
                     Ok(()) => {
                         self.status.resume();
                         breaker_changes = self.follow_url();
+                        self.trust_again();
                     }
                     Err(_) => break,
                 },
                 _ = breaker_changes.changed() => {}
-                _ = resumed.changed() => {}
+                _ = resumed.changed() => self.trust_again(),
                 _ = freed.changed(), if plan == Plan::WaitForRoom => self.is_short_of_room = false,
                 () = turned_on(&mut stopping), if !is_draining => {}
                 () = turned_on(&mut aborting) => break,
@@ -162,6 +171,21 @@ impl Consumer {
         self.breaker = cell;
         // The last value of a channel without a sender never changes: then nothing is awaited here.
         changes.unwrap_or_else(|| self.status.changes())
+    }
+
+    /// Whoever changes or resumes a push says that its receiver works.
+    fn trust_again(&self) {
+        let settings = self.settings.borrow();
+        let is_on = settings.as_ref().is_some_and(|settings| settings.disabled.is_none());
+        if let Some(breaker) = self.breaker.as_ref().filter(|_| is_on && !self.status.is_disabled())
+        {
+            breaker.reset();
+        }
+    }
+
+    fn ended(&mut self, origin: Option<Arc<str>>) {
+        let now_ms = self.shared.clock.now_ms();
+        origin.into_iter().for_each(|origin| self.load.end(&origin, now_ms));
     }
 
     fn plan(&mut self) -> Plan {
@@ -186,7 +210,17 @@ impl Consumer {
                 Permit::Pass if breaker.is_closed() => {}
                 Permit::Pass => free = free.min(1),
                 Permit::At(at_ms) => return Plan::Wait(Some(at_ms)),
-                Permit::AfterProbe => return Plan::Wait(None),
+                Permit::AfterProbe { .. } => return Plan::Wait(None),
+            }
+        } else {
+            match self.load.room(settings.concurrency, now_ms) {
+                OriginRoom::Left(left) => free = free.min(left),
+                OriginRoom::Stalled if now_ms < self.search_at_ms => {
+                    return Plan::Wait(Some(self.search_at_ms));
+                }
+                // What is left is for the jobs of others.
+                OriginRoom::Stalled => {}
+                OriginRoom::FullUntil(at_ms) => return Plan::Wait(Some(at_ms)),
             }
         }
         if free == 0 {
@@ -268,10 +302,24 @@ impl Consumer {
             (Some(breaker), false) => Arc::clone(breaker),
             _ => self.shared.breakers.cell(url.origin()),
         };
+        let now_ms = self.shared.clock.now_ms();
+        let origin = (!settings.job_urls.is_empty()).then(|| Arc::from(url.origin()));
+        let max = origin_max(settings.concurrency);
+        if origin.as_ref().is_some_and(|origin| self.load.count(origin) >= max) {
+            self.search_at_ms = now_ms + SEARCH_MS;
+            let delay_ms = later_ms(settings.timeout_ms, charge.job.id, cell.send_back());
+            return charge.release(&self.shared.endings, delay_ms).await;
+        }
         let pass = match cell.pass() {
             Ok(pass) => pass,
-            Err(later) => {
-                let delay_ms = self.delay_ms(later);
+            Err(permit) => {
+                let wait_ms = match permit {
+                    Permit::At(at_ms) => at_ms,
+                    Permit::AfterProbe { since_ms } => since_ms + settings.timeout_ms,
+                    Permit::Pass => 0,
+                };
+                let wait_ms = wait_ms.saturating_sub(now_ms);
+                let delay_ms = later_ms(wait_ms, charge.job.id, cell.send_back());
                 return charge.release(&self.shared.endings, delay_ms).await;
             }
         };
@@ -290,16 +338,11 @@ impl Consumer {
             pass,
             room,
         };
-        self.deliveries.spawn(delivery.run(charge));
-    }
-
-    /// When a job whose receiver is not called now is due again.
-    fn delay_ms(&self, later: Permit) -> u64 {
-        match later {
-            Permit::At(at_ms) => at_ms.saturating_sub(self.shared.clock.now_ms()),
-            Permit::AfterProbe | Permit::Pass => 0,
-        }
-        .max(LATER_MS_MIN)
+        origin.iter().for_each(|origin| self.load.begin(origin, now_ms));
+        self.deliveries.spawn(async move {
+            delivery.run(charge).await;
+            origin
+        });
     }
 }
 
@@ -354,12 +397,11 @@ impl Charge {
 
     async fn end(self, endings: &Endings, verdict: Verdict) {
         let token = self.job.token;
-        self.report(endings, Ending::Judged { token, verdict }).await;
+        self.report(endings, Ending::judged(token, verdict)).await;
     }
 
     async fn release(self, endings: &Endings, delay_ms: u64) {
-        let token = self.job.token;
-        self.report(endings, Ending::Released { token, delay_ms }).await;
+        self.end(endings, Verdict::Release { delay_ms }).await;
     }
 
     async fn report(self, endings: &Endings, ending: Ending) {
@@ -388,10 +430,14 @@ impl Delivery {
         let begun = Stopwatch::start();
         let delivered = self.shared.deliverer.deliver(&charge.job, &self.url, &self.settings);
         let judgement = delivered.await;
+        if let Verdict::Release { delay_ms } = judgement.verdict {
+            // The pass ends without a result: nothing was learned about the receiver.
+            return charge.release(&self.shared.endings, delay_ms).await;
+        }
         self.shared.meters.note(&self.meter, judgement.outcome, begun.elapsed());
         let gives_up = self.pass.report(judgement.is_healthy, judgement.hold_ms);
         let error = match &judgement.verdict {
-            Verdict::Ack => None,
+            Verdict::Ack | Verdict::Release { .. } => None,
             Verdict::Nack { error, .. } | Verdict::Kill { error } => Some(error.as_str()),
         };
         self.status.note(error);

@@ -25,6 +25,9 @@ use crate::limits::{PUSH_REPLY_BYTES_MAX, PUSH_REPLY_KEPT_BYTES_MAX};
 use crate::metrics::PushOutcome;
 use crate::units::wall_ms;
 
+/// A job whose name cannot be looked up now is due again after this.
+const BUSY_MS: u64 = 1_000;
+
 /// Delivers jobs of all topics.
 pub(super) struct Deliverer {
     pub(super) connector: Connector,
@@ -57,7 +60,7 @@ impl Deliverer {
             Err(error) => return Judgement::failed(PushOutcome::Blocked, error.text.into_owned()),
         };
         let deadline = self.clock.after(Duration::from_millis(settings.timeout_ms));
-        let (response, pooled) = match self.exchange(url, request, deadline).await {
+        let (response, pooled) = match self.exchange(&job.topic, url, request, deadline).await {
             Ok(exchanged) => exchanged,
             Err(judgement) => return judgement,
         };
@@ -77,7 +80,7 @@ impl Deliverer {
         let judgement = self.test_judged(topic, settings, &mut addr).await;
         let ms = self.clock.now_ms().saturating_sub(begun);
         let error = match judgement.verdict {
-            Verdict::Ack => None,
+            Verdict::Ack | Verdict::Release { .. } => None,
             Verdict::Nack { error, .. } | Verdict::Kill { error } => Some(error),
         };
         PushTest { outcome: judgement.outcome.as_str(), error, addr, ms }
@@ -100,7 +103,8 @@ impl Deliverer {
             };
         let deadline = self.clock.after(Duration::from_millis(settings.timeout_ms));
         let opened =
-            match within(deadline, "a connection", self.connector.open(&settings.url)).await {
+            match within(deadline, "a connection", self.connector.open(topic, &settings.url)).await
+            {
                 Ok(Ok(connection)) => connection,
                 Ok(Err(fault)) => return Judgement::failed(fault.outcome(), fault.text()),
                 Err(judgement) => return judgement,
@@ -121,6 +125,7 @@ impl Deliverer {
     /// Sends a request and waits for the head of its reply.
     async fn exchange(
         &self,
+        topic: &TopicName,
         url: &PushUrl,
         request: Request<Full<Bytes>>,
         deadline: Instant,
@@ -134,9 +139,8 @@ impl Deliverer {
                 Sent::Unsent(request) => unsent = request,
             }
         }
-        let opened = within(deadline, "a connection", self.connector.open(url)).await?;
-        let connection =
-            opened.map_err(|fault| Judgement::failed(fault.outcome(), fault.text()))?;
+        let opened = within(deadline, "a connection", self.connector.open(topic, url)).await?;
+        let connection = opened.map_err(|fault| unreached(&fault))?;
         let pooled = self.pool.opened(connection);
         match within(deadline, "the answer", send(pooled, unsent)).await? {
             Sent::Answered(response, pooled) => Ok((response, pooled)),
@@ -215,6 +219,15 @@ async fn within<T>(
         let error = format!("timeout: {awaited} did not come within the time for a push");
         Judgement::failed(PushOutcome::Timeout, error)
     })
+}
+
+/// What follows where there is no connection.
+fn unreached(fault: &Fault) -> Judgement {
+    let mut judgement = Judgement::failed(fault.outcome(), fault.text());
+    if matches!(fault, Fault::Busy) {
+        judgement.verdict = Verdict::Release { delay_ms: BUSY_MS };
+    }
+    judgement
 }
 
 fn lost(reason: &str) -> Judgement {

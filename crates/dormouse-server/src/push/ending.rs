@@ -1,4 +1,7 @@
 //! The ends of leases: collected, and sent to the backend in batches.
+//!
+//! An end that the backend cannot take now comes again, as long as its lease lasts; others do not
+//! wait for it.
 
 use std::time::Duration;
 
@@ -6,27 +9,38 @@ use bytes::Bytes;
 use dormouse_core::backoff::Backoff;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
-use dormouse_core::job::{JobId, Token};
+use dormouse_core::job::Token;
 use dormouse_core::op::{Ack, Get, Kill, KillTarget, Nack, Release, Target};
 use tokio::sync::mpsc;
 
 use super::answer::Verdict;
-use crate::client::{BackendClient, unnumbered};
+use crate::client::{BackendClient, no_reply, unnumbered};
+use crate::limits::PUSH_LEASE_MS;
 
 /// Ends that one batch has at most. While it is under way the next one fills.
 const BATCH_MAX: usize = 256;
 /// Ends that wait; beyond it deliveries wait to report theirs.
 const WAITING_MAX: usize = 1_024;
-/// A busy backend is asked again after this, so many times. Then leases run out.
-const BUSY: Duration = Duration::from_millis(50);
-const BUSY_TRIES_MAX: usize = 200;
+/// Ends that come again; beyond it no others are taken.
+const AGAIN_MAX: usize = 4_096;
+/// They come after this, and so often that two thirds of the lease's rest are used.
+const AGAIN: Duration = Duration::from_millis(50);
+const TRIES_MAX: u64 = PUSH_LEASE_MS * 2 / 3 / 50;
 
 /// How one lease ends.
-pub(super) enum Ending {
-    /// As the receiver's answer says.
-    Judged { token: Token, verdict: Verdict },
-    /// Not delivered: the attempt is not spent.
-    Released { token: Token, delay_ms: u64 },
+pub(super) struct Ending {
+    kind: Kind,
+    /// What the receiver asked for, until it is compared with the job's backoff.
+    asked_ms: Option<u64>,
+    tries: u64,
+}
+
+#[derive(Clone)]
+enum Kind {
+    Ack(Token),
+    Nack(Nack),
+    Kill(Kill),
+    Release(Release),
 }
 
 /// Where deliveries report ends.
@@ -37,110 +51,152 @@ pub(super) fn channel() -> (Endings, mpsc::Receiver<Ending>) {
     mpsc::channel(WAITING_MAX)
 }
 
-/// Ends leases until nobody can report more.
-pub(super) async fn run(client: BackendClient, mut endings: mpsc::Receiver<Ending>) {
-    let mut batch = Vec::new();
-    while endings.recv_many(&mut batch, BATCH_MAX).await > 0 {
-        let commands = commands(&client, batch.drain(..)).await;
-        submit(&client, commands).await;
+impl Ending {
+    /// As the receiver's answer says.
+    pub(super) fn judged(token: Token, verdict: Verdict) -> Ending {
+        let mut asked_ms = None;
+        let kind = match verdict {
+            Verdict::Ack => Kind::Ack(token),
+            Verdict::Nack { error, retry_after_ms } => {
+                asked_ms = retry_after_ms;
+                let error = Some(Bytes::from(error));
+                Kind::Nack(Nack { token, delay_ms: None, priority: None, error })
+            }
+            Verdict::Kill { error } => {
+                let (target, error) = (KillTarget::Token(token), Some(Bytes::from(error)));
+                Kind::Kill(Kill { target, error, priority: None })
+            }
+            Verdict::Release { delay_ms } => {
+                let delay_ms = i64::try_from(delay_ms).ok();
+                Kind::Release(Release { token, delay_ms, priority: None })
+            }
+        };
+        Ending { kind, asked_ms, tries: 0 }
     }
 }
 
-/// One command for each way in which leases end.
-async fn commands(client: &BackendClient, endings: impl Iterator<Item = Ending>) -> Vec<Command> {
-    let (mut acks, mut nacks, mut kills, mut releases) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut asked = Vec::new();
-    for ending in endings {
-        match ending {
-            Ending::Judged { token, verdict: Verdict::Ack } => acks.push(token),
-            Ending::Judged { token, verdict: Verdict::Kill { error } } => {
-                let target = KillTarget::Token(token);
-                kills.push(Kill { target, error: Some(Bytes::from(error)), priority: None });
-            }
-            Ending::Judged { token, verdict: Verdict::Nack { error, retry_after_ms } } => {
-                if let Some(ms) = retry_after_ms {
-                    asked.push((nacks.len(), token.id, ms));
-                }
-                let error = Some(Bytes::from(error));
-                nacks.push(Nack { token, delay_ms: None, priority: None, error });
-            }
-            Ending::Released { token, delay_ms } => {
-                let delay_ms = i64::try_from(delay_ms).ok();
-                releases.push(Release { token, delay_ms, priority: None });
+/// Ends leases until nobody can report more.
+pub(super) async fn run(client: BackendClient, mut endings: mpsc::Receiver<Ending>) {
+    let mut again: Vec<Ending> = Vec::new();
+    let mut is_open = true;
+    let pause = tokio::time::sleep(AGAIN);
+    tokio::pin!(pause);
+    while is_open || !again.is_empty() {
+        let mut batch = Vec::new();
+        tokio::select! {
+            count = endings.recv_many(&mut batch, BATCH_MAX),
+                if is_open && again.len() < AGAIN_MAX => is_open = count > 0,
+            () = &mut pause, if !again.is_empty() => {
+                pause.set(tokio::time::sleep(AGAIN));
+                batch.extend(again.drain(..again.len().min(BATCH_MAX)));
             }
         }
+        delay(&client, &mut batch).await;
+        again.extend(submit(&client, batch).await);
     }
-    delay(client, &mut nacks, &asked).await;
-    let mut commands = Vec::new();
-    if !acks.is_empty() {
-        commands.push(Command::from(Ack(acks)));
-    }
-    if !nacks.is_empty() {
-        commands.push(Command::Nack(nacks));
-    }
-    if !kills.is_empty() {
-        commands.push(Command::Kill(kills));
-    }
-    if !releases.is_empty() {
-        commands.push(Command::Release(releases));
-    }
-    commands
 }
 
 /// Gives nacks the delay that the receiver asked for, where the job's backoff is shorter. A lease
 /// does not tell the backoff, and few receivers ask: so these jobs are looked at.
-async fn delay(client: &BackendClient, nacks: &mut [Nack], asked: &[(usize, JobId, u64)]) {
+async fn delay(client: &BackendClient, batch: &mut [Ending]) {
+    let mut asked: Vec<(&mut Nack, u64)> = Vec::new();
+    for ending in batch {
+        if let (Kind::Nack(nack), Some(ms)) = (&mut ending.kind, ending.asked_ms.take()) {
+            asked.push((nack, ms));
+        }
+    }
     if asked.is_empty() {
         return;
     }
-    let targets = asked.iter().map(|(_, id, _)| Target::Id(*id)).collect();
+    let targets = asked.iter().map(|(nack, _)| Target::Id(nack.token.id)).collect();
     let views = client.call(Get(targets)).await.unwrap_or_default();
     let mut views = views.into_iter();
-    for (index, id, asked_ms) in asked {
+    for (nack, asked_ms) in asked {
         let backoff_ms = match views.next() {
             Some(Ok(view)) => {
                 let job = &view.job;
                 let backoff = job.content.backoff.as_deref().unwrap_or(&Backoff::DEFAULT);
-                backoff.delay_ms(*id, job.progress.attempts)
+                backoff.delay_ms(nack.token.id, job.progress.attempts)
             }
             // It is gone, or its delay is not known: then the receiver's word is all there is.
             _ => 0,
         };
-        nacks[*index].delay_ms = i64::try_from(backoff_ms.max(*asked_ms)).ok();
+        nack.delay_ms = i64::try_from(backoff_ms.max(asked_ms)).ok();
     }
 }
 
-async fn submit(client: &BackendClient, commands: Vec<Command>) {
-    for _ in 0..BUSY_TRIES_MAX {
-        let requests = commands.iter().cloned().map(unnumbered).collect();
-        match client.submit(requests, None) {
-            Ok(batch) => {
-                let mut replies = batch.await;
-                (0..commands.len()).for_each(|_| report(replies.next_answer()));
-                return;
-            }
-            Err(error) if error.code == Code::Busy => tokio::time::sleep(BUSY).await,
-            Err(error) => return tell(&error),
+/// Sends a batch, one command for each way in which leases end; gives back what has to come again.
+async fn submit(client: &BackendClient, batch: Vec<Ending>) -> Vec<Ending> {
+    let mut groups: [Vec<Ending>; 4] = Default::default();
+    for ending in batch {
+        let group = match ending.kind {
+            Kind::Ack(_) => 0,
+            Kind::Nack(_) => 1,
+            Kind::Kill(_) => 2,
+            Kind::Release(_) => 3,
+        };
+        groups[group].push(ending);
+    }
+    let groups: Vec<Vec<Ending>> = groups.into_iter().filter(|group| !group.is_empty()).collect();
+    let requests = groups.iter().map(|group| unnumbered(command(group))).collect();
+    let mut replies = match client.submit(requests, None) {
+        Ok(batch) => Ok(batch.await),
+        Err(error) => Err(error),
+    };
+    let mut again = Vec::new();
+    for group in groups {
+        let answer = match &mut replies {
+            Ok(replies) => replies.next_answer(),
+            Err(error) => Err(error.clone()),
+        };
+        let mut answers = match answer {
+            Ok(Reply::Ended(items)) => Ok(items.into_iter()),
+            Ok(_) => continue,
+            Err(error) => Err(error),
+        };
+        for ending in group {
+            let failure = match &mut answers {
+                Ok(items) => items.next().unwrap_or_else(|| Err(no_reply())).err(),
+                Err(error) => Some(error.clone()),
+            };
+            again.extend(failure.and_then(|error| ending.after(&error)));
         }
     }
-    tracing::warn!("ends of pushes were lost in a busy store; their jobs are pushed again");
+    again
 }
 
-fn report(answer: Result<Reply, Error>) {
-    match answer {
-        Ok(Reply::Ended(replies)) => {
-            replies.iter().filter_map(|reply| reply.as_ref().err()).for_each(tell);
-        }
-        Ok(_) => {}
-        Err(error) => tell(&error),
+/// The command of ends of one kind.
+fn command(group: &[Ending]) -> Command {
+    let kinds = || group.iter().map(|ending| &ending.kind);
+    macro_rules! all {
+        ($kind:ident) => {
+            kinds().filter_map(|kind| match kind {
+                Kind::$kind(one) => Some(one.clone()),
+                _ => None,
+            })
+        };
+    }
+    match group.first().map(|ending| &ending.kind) {
+        Some(Kind::Nack(_)) => Command::Nack(all!(Nack).collect()),
+        Some(Kind::Kill(_)) => Command::Kill(all!(Kill).collect()),
+        Some(Kind::Release(_)) => Command::Release(all!(Release).collect()),
+        Some(Kind::Ack(_)) | None => Command::from(Ack(all!(Ack).collect())),
     }
 }
 
-/// A lease that another has taken over meanwhile is no mistake of anybody.
-fn tell(error: &Error) {
-    match error.code {
-        Code::LeaseLost => tracing::debug!(%error, "a push ended after its lease"),
-        _ => tracing::warn!(%error, "the end of a push was not stored; its job is pushed again"),
+impl Ending {
+    /// What becomes of an end that was refused: those that may be taken later come again.
+    fn after(mut self, error: &Error) -> Option<Ending> {
+        let may_recover = [Code::Busy, Code::Unavailable].contains(&error.code);
+        if may_recover && self.tries < TRIES_MAX {
+            self.tries += 1;
+            return Some(self);
+        }
+        match error.code {
+            // Another has taken the lease over meanwhile: no mistake of anybody.
+            Code::LeaseLost => tracing::debug!(%error, "a push ended after its lease"),
+            _ => tracing::warn!(%error, "the end of a push was not stored; it is pushed again"),
+        }
+        None
     }
 }

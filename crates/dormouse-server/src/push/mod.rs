@@ -20,6 +20,8 @@ mod consumer;
 mod deliver;
 mod ending;
 mod feed;
+mod load;
+mod lookups;
 mod pool;
 mod printable;
 mod record;

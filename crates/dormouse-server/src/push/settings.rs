@@ -103,10 +103,11 @@ impl PushSettings {
     /// each delivery. Plain HTTP is refused unless `allows_http`.
     pub fn check(&self, allows_http: bool, rules: &AddressRules) -> Result<(), Error> {
         check_scheme("url", self.url.scheme(), allows_http)?;
-        check_literal(&self.url, rules)?;
+        check_literal("url", &self.url, rules)?;
         check_count("job_urls", self.job_urls.len(), "patterns", PUSH_JOB_URLS_MAX)?;
         for pattern in &self.job_urls {
             check_scheme("job_urls", pattern.scheme(), allows_http)?;
+            check_literal("job_urls", pattern.base(), rules)?;
         }
         check_range("timeout", self.timeout_ms, "ms", PUSH_TIMEOUT_MS_MIN, PUSH_TIMEOUT_MS_MAX)?;
         let (concurrency, max) = (self.concurrency as u64, PUSH_CONCURRENCY_MAX as u64);
@@ -150,11 +151,12 @@ fn check_scheme(field: &str, scheme: Scheme, allows_http: bool) -> Result<(), Er
     }
 }
 
-fn check_literal(url: &PushUrl, rules: &AddressRules) -> Result<(), Error> {
+/// Checks an address that is written as such. What names stand for is judged at each delivery.
+pub(super) fn check_literal(field: &str, url: &PushUrl, rules: &AddressRules) -> Result<(), Error> {
     let Host::Ip(address) = *url.host() else { return Ok(()) };
     // Own addresses are judged when it comes to a connection.
     let judged = rules.judge(url.host(), SocketAddr::new(address, url.port()), |_| false);
-    judged.map_err(|refusal| Error::invalid(format!("url: {refusal}")))
+    judged.map_err(|refusal| Error::invalid(format!("{field}: {refusal}")))
 }
 
 fn check_range(field: &str, value: u64, unit: &str, min: u64, max: u64) -> Result<(), Error> {
@@ -259,6 +261,10 @@ mod tests {
         check(&|it| it.url = url("https://1.1.1.1:22/"), "push.ports");
         let pattern = UrlPattern::parse("http://example.com/").unwrap();
         check(&|it| it.job_urls = vec![pattern.clone()], "job_urls: plain http");
+        let pattern = UrlPattern::parse("https://169.254.169.254/").unwrap();
+        check(&|it| it.job_urls = vec![pattern.clone()], "job_urls: the address is in a refused");
+        let pattern = UrlPattern::parse("https://*.example.com:22/").unwrap();
+        settings(|it| it.job_urls = vec![pattern]).unwrap();
     }
 
     #[test]

@@ -20,11 +20,12 @@ use super::consumer::{Consumer, Shared, turned_on};
 use super::deliver::{Deliverer, PushTest};
 use super::ending;
 use super::feed::Feed;
+use super::lookups::Lookups;
 use super::pool::Pool;
 use super::resolver::{Resolver, SystemResolver};
 use super::room::Room;
 use super::secret::MasterKey;
-use super::settings::PushSettings;
+use super::settings::{PushSettings, check_literal};
 use super::status::{PushStatus, TopicStatus};
 use super::store::PushStore;
 use super::tls::{self, CaFileError};
@@ -114,7 +115,8 @@ impl PushHandle {
 
     /// Whether a job with this URL can be pushed so.
     pub(crate) fn check_url(&self, settings: &PushSettings, url: &str) -> Result<(), Error> {
-        settings.url_of(Some(url), self.allows_http).map(drop)
+        let url = settings.url_of(Some(url), self.allows_http)?;
+        check_literal("url", &url, &self.deliverer.connector.rules)
     }
 
     /// Goes on with a topic whose pushes were disabled; false if it is not pushed.
@@ -160,7 +162,7 @@ impl Supervisor {
                 (topics, Some(Arc::new(store)), Some(feed))
             }
         };
-        let connector = Connector { rules, resolver: options.resolver, tls };
+        let connector = Connector { rules, lookups: Lookups::new(options.resolver), tls };
         let pool = Arc::new(Pool::new(clock, options.connections_max));
         let store_name = format!("{:08x}", u32::from_be_bytes(options.store));
         let deliverer =

@@ -1,5 +1,6 @@
 //! The life of a breaker, and what a dead receiver costs others.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -65,10 +66,6 @@ async fn a_dead_origin_holds_up_no_other_of_the_same_topic() {
     let mut settings = to(&good.url("/"));
     settings.job_urls = [&dead, &good].map(|it| UrlPattern::parse(&it.url("/")).unwrap()).to_vec();
     let rig = Rig::new(settings).await;
-    let with_url = |url: String| Put {
-        headers: Some(Arc::new(vec![("push-url".to_owned(), url)])),
-        ..job("x")
-    };
     let dead_ids: Vec<_> = (0..40).map(|_| rig.put(with_url(dead.url("/d")))).collect();
     let good_ids: Vec<_> = (0..40).map(|_| rig.put(with_url(good.url("/g")))).collect();
     for id in good_ids {
@@ -120,4 +117,119 @@ async fn a_topic_that_has_its_share_goes_on_when_there_is_room() {
     }
     assert!(receiver.under_way_max() <= 2, "{}", receiver.under_way_max());
     assert_eq!(receiver.count(), 200);
+}
+
+fn with_url(url: String) -> Put {
+    Put { headers: Some(Arc::new(vec![("push-url".to_owned(), url)])), ..job("x") }
+}
+
+#[tokio::test]
+async fn a_silent_origin_leaves_room_for_others_of_the_same_topic() {
+    let silent = Receiver::new(|_, _| Act::Silence).await;
+    let good = Receiver::new(|_, _| ok()).await;
+    let mut settings = to(&good.url("/"));
+    settings.job_urls =
+        [&silent, &good].map(|it| UrlPattern::parse(&it.url("/")).unwrap()).to_vec();
+    settings.concurrency = 8;
+    settings.timeout_ms = 30_000;
+    let rig = Rig::new(settings).await;
+    let silent_ids: Vec<_> = (0..40).map(|_| rig.put(with_url(silent.url("/s")))).collect();
+    until("it has all it may have", || silent.count() == 6).await;
+    let good_ids: Vec<_> = (0..10).map(|_| rig.put(with_url(good.url("/g")))).collect();
+    for id in good_ids {
+        rig.gone(id).await;
+    }
+    assert_eq!(silent.count(), 6, "a quarter is left for others");
+    let spent = silent_ids.iter().map(|id| rig.get(*id).unwrap().job.progress.attempts);
+    assert_eq!(spent.sum::<u32>(), 6, "those under way, and no others");
+}
+
+#[tokio::test]
+async fn an_origin_that_answers_slowly_is_not_taken_for_a_silent_one() {
+    let Act::Send(bytes) = ok() else { panic!("no answer") };
+    let slow = Receiver::new(move |_, _| Act::Late(Duration::from_millis(100), bytes.clone()));
+    let slow = slow.await;
+    let mut settings = to(&slow.url("/"));
+    settings.job_urls = vec![UrlPattern::parse(&slow.url("/")).unwrap()];
+    settings.concurrency = 4;
+    let rig = Rig::new(settings).await;
+    let ids: Vec<_> = (0..60).map(|_| rig.put(with_url(slow.url("/s")))).collect();
+    for id in ids {
+        // Those that went back would wait for the clock.
+        rig.gone(id).await;
+    }
+    assert_eq!(slow.under_way_max(), 3);
+}
+
+#[tokio::test]
+async fn jobs_of_an_origin_that_is_probed_come_back_spread_and_after_the_probe() {
+    let dead = Receiver::new(|number, _| match number {
+        0..5 => answer(500, &[], ""),
+        _ => Act::Silence,
+    })
+    .await;
+    let mut settings = to("http://127.0.0.1:9/");
+    settings.job_urls = vec![UrlPattern::parse(&dead.url("/")).unwrap()];
+    settings.concurrency = 2;
+    settings.timeout_ms = 20_000;
+    let rig = Rig::with(&[("t", settings)], |options| {
+        options.breaker.wait_min = Duration::from_millis(1);
+    })
+    .await;
+    while dead.count() < 6 {
+        rig.put(with_url(dead.url("/d")));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let ids: Vec<_> = (0..200).map(|_| rig.put(with_url(dead.url("/d")))).collect();
+    let mut due = HashSet::new();
+    for id in ids {
+        let view = rig.in_state(id, State::Delayed).await;
+        assert_eq!((view.job.progress.attempts, view.job.progress.reserves), (0, 1));
+        let wait_ms = view.due_at - view.job.content.put_at;
+        assert!((10_000..=22_500).contains(&wait_ms), "{wait_ms}");
+        due.insert(wait_ms / 10);
+    }
+    assert!(due.len() > 50, "{} instants", due.len());
+    assert_eq!(dead.count(), 6, "one probe");
+}
+
+#[tokio::test]
+async fn whoever_resumes_a_push_that_gave_up_gives_it_all_its_time_again() {
+    let works = Arc::new(AtomicBool::new(false));
+    let switch = Arc::clone(&works);
+    let receiver =
+        Receiver::new(move |_, _| if switch.load(SeqCst) { ok() } else { answer(500, &[], "") })
+            .await;
+    let rig = Rig::with(&[], |options| {
+        options.topics = None;
+        options.breaker.wait_min = Duration::from_millis(1);
+        options.breaker.wait_max = Duration::from_millis(1);
+        options.breaker.give_up_after = Duration::from_secs(2);
+    })
+    .await;
+    let url = receiver.url("/");
+    rig.done(201, "PUT /v1/topics/t/push", &format!("{{\"url\":\"{url}\"}}")).await;
+    let status = || rig.push.status(&topic("t"));
+    let state = async || rig.done(200, "GET /v1/topics/t/push", "").await["state"].clone();
+    let begun = std::time::Instant::now();
+    while state().await != "disabled" {
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        rig.put(job("x"));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let failed = status().unwrap().failed;
+    rig.done(200, "POST /v1/topics/t/push/resume", "{}").await;
+    until("it is tried again", || {
+        rig.put(job("x"));
+        status().unwrap().failed > failed
+    })
+    .await;
+    assert_ne!(state().await, "disabled", "one failure does not undo it");
+    works.store(true, SeqCst);
+    let delivered = || status().unwrap().delivered > 0;
+    until("it works", || {
+        rig.put(job("x"));
+        delivered()
+    })
+    .await;
 }

@@ -1,9 +1,15 @@
 //! Receivers that misbehave: the job is nacked in time, nothing is held, and the next one arrives.
 
+use std::future::Future;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use dormouse_core::op::{Purge, Put, Stats};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
 use crate::receiver::{Act, Receiver, ok};
-use crate::rig::{Rig, job, to};
+use crate::rig::{Rig, job, to, topic, until};
 
 const TIMEOUT_MS: u64 = 400;
 
@@ -112,4 +118,128 @@ async fn two_status_lines_are_one_answer() {
     let two = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n\
                 HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n";
     check_acked(Act::Send(two.to_vec()), Duration::from_secs(20)).await;
+}
+
+/// Accepts connections and does this with each; what a request is does not matter to it.
+pub(crate) async fn raw<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> SocketAddr
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(stream));
+        }
+    });
+    addr
+}
+
+#[tokio::test]
+async fn an_answer_before_the_request_ends_the_attempt() {
+    let addr = raw(async |mut stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    })
+    .await;
+    let mut settings = to(&format!("http://{addr}/"));
+    settings.timeout_ms = TIMEOUT_MS;
+    let rig = Rig::new(settings).await;
+    // Whether it counts is a matter of who is faster; the job is pushed once or again.
+    for _ in 0..20 {
+        if let Err(error) = rig.pushed(job("x")).await {
+            assert!(error.contains("connection failed") || error.contains("timeout"), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_before_the_body_is_read_counts() {
+    let addr = raw(async |mut stream| {
+        let mut first = [0; 256];
+        let _ = stream.read(&mut first).await;
+        let no = b"HTTP/1.1 413 Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        let _ = stream.write_all(no).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    })
+    .await;
+    let rig = Rig::new(to(&format!("http://{addr}/"))).await;
+    let error = rig.failure(job(&"b".repeat(1 << 20))).await;
+    assert!(error.starts_with("413"), "{error}");
+}
+
+/// The first bytes of ten gigabytes of zeros.
+fn bomb() -> Vec<u8> {
+    let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3, 0xec, 0xc1, 1, 1];
+    bytes.extend(vec![0; 40 << 10]);
+    bytes
+}
+
+#[tokio::test]
+async fn a_compressed_reply_is_not_unpacked() {
+    let body = bomb();
+    let mut reply = format!(
+        "HTTP/1.1 500 No\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    reply.extend(body);
+    let receiver = Receiver::new(move |_, _| Act::Send(reply.clone())).await;
+    let rig = Rig::new(to(&receiver.url("/"))).await;
+    let error = rig.failure(job("x")).await;
+    assert!(error.starts_with("500") && error.len() <= 1_024, "{error}");
+    assert_eq!(receiver.received()[0].header("accept-encoding"), Some("identity"));
+}
+
+/// KiB of memory of this process.
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn memory_is_flat_over_receivers_that_misbehave() {
+    let long = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "y".repeat(1 << 20)).into_bytes();
+    let acts = [
+        Act::Flood(
+            b"HTTP/1.1 200 OK\r\ncontent-length: 1073741824\r\n\r\n".to_vec(),
+            vec![0; 64 << 10],
+        ),
+        Act::Flood(Vec::new(), b"HTTP/1.1 100 Continue\r\n\r\n".repeat(100)),
+        Act::SendAndClose(long),
+        Act::Silence,
+        Act::Reset,
+        Act::SendAndClose(
+            [&b"HTTP/1.1 500 No\r\ncontent-encoding: gzip\r\n\r\n"[..], &bomb()].concat(),
+        ),
+    ];
+    let receiver = Receiver::forgetful(move |number, _| acts[number % acts.len()].clone()).await;
+    let mut settings = to(&receiver.url("/"));
+    (settings.timeout_ms, settings.concurrency) = (50, 32);
+    let rig = Rig::with(&[("t", settings)], |options| {
+        options.breaker.wait_min = Duration::ZERO;
+        options.breaker.wait_max = Duration::ZERO;
+    })
+    .await;
+    let big = "b".repeat(64 << 10);
+    let round = async || {
+        for _ in 0..150 {
+            rig.put(Put { attempts_max: Some(1), ..job(&big) });
+        }
+        let none_left = || {
+            let stats = rig.call(Stats { topic: Some(topic("t")) }).unwrap();
+            stats.counts.waiting + stats.counts.leased == 0
+        };
+        until("all were tried", none_left).await;
+        rig.call(Purge(topic("t"))).unwrap();
+    };
+    round().await;
+    round().await;
+    let before = resident_kib();
+    for _ in 0..6 {
+        round().await;
+    }
+    let after = resident_kib();
+    assert!(after < before + (24 << 10), "{before} KiB, then {after} KiB");
 }

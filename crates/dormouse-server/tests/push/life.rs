@@ -1,10 +1,17 @@
 //! Starts, changes and stops.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
+use dormouse_core::backend::{Backend, Request, Sink};
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Error;
 use dormouse_core::job::State;
+use dormouse_disk::engine::Engine;
+use dormouse_server::push::PushSettings;
 
-use crate::receiver::{Act, Receiver, ok};
+use crate::receiver::{Act, Receiver, answer, ok};
 use crate::rig::{Rig, job, to, topic, topics, until};
 
 fn late(ms: u64) -> Act {
@@ -102,4 +109,89 @@ impl Ended {
         let view = Get::from_reply(answer.unwrap()).unwrap().remove(0).ok()?;
         Some((view.state, view.job.progress.attempts))
     }
+}
+
+/// Fails the first ends of leases, as a backend whose disk or Redis is away for a while: some
+/// batches are not taken, and of others the items fail.
+struct Away {
+    engine: Engine,
+    left: AtomicUsize,
+    /// Removals of pushes that it saw.
+    removals: AtomicUsize,
+}
+
+impl Backend for Away {
+    fn submit(&self, mut batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
+        let is_removal = |request: &Request| matches!(&request.command, Command::SetPush(set) if set.push.is_none());
+        self.removals.fetch_add(batch.iter().filter(|one| is_removal(one)).count(), SeqCst);
+        let items = |request: &Request| match &request.command {
+            Command::Ack(tokens) => tokens.len(),
+            Command::Nack(nacks) => nacks.len(),
+            _ => 0,
+        };
+        let fails = || self.left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).ok();
+        if let Some(left) = batch.iter().any(|one| items(one) > 0).then(fails).flatten() {
+            let error = || Error::unavailable("away for a while");
+            if left % 2 == 0 {
+                return Err(error());
+            }
+            for request in batch.extract_if(.., |request| items(request) > 0) {
+                let each = (0..items(&request)).map(|_| Err(error()));
+                sink.deliver(&mut vec![(request.ticket, Ok(Reply::Ended(each.collect())))]);
+            }
+            if batch.is_empty() {
+                return Ok(());
+            }
+        }
+        self.engine.submit(batch, sink)
+    }
+}
+
+async fn away(settings: &[(&str, PushSettings)], is_stored: bool) -> (Rig, Arc<Away>) {
+    let mut backend = None;
+    let rig = Rig::over(
+        settings,
+        |options| {
+            if is_stored {
+                options.topics = None;
+            }
+        },
+        |engine| {
+            let (left, removals) = (AtomicUsize::new(6), AtomicUsize::new(0));
+            let away = Arc::new(Away { engine, left, removals });
+            backend = Some(Arc::clone(&away));
+            away
+        },
+    )
+    .await;
+    (rig, backend.unwrap())
+}
+
+#[tokio::test]
+async fn an_end_that_is_not_taken_comes_again() {
+    let receiver = Receiver::new(|number, _| match number {
+        1 => answer(500, &[], "no"),
+        _ => ok(),
+    })
+    .await;
+    let mut settings = to(&receiver.url("/"));
+    settings.concurrency = 1;
+    let (rig, backend) = away(&[("t", settings)], false).await;
+    let first = rig.put(job("first"));
+    rig.gone(first).await;
+    assert_eq!(backend.left.load(SeqCst), 0);
+    backend.left.store(4, SeqCst);
+    let second = rig.put(job("second"));
+    let view = rig.in_state(second, State::Delayed).await;
+    assert_eq!(view.job.progress.attempts, 1);
+    assert_eq!(receiver.count(), 2, "nothing is pushed again");
+}
+
+#[tokio::test]
+async fn a_removal_is_told_even_if_there_is_no_push() {
+    let (rig, backend) = away(&[], true).await;
+    rig.done(404, "DELETE /v1/topics/t/push", "").await;
+    assert_eq!(backend.removals.load(SeqCst), 1, "one that broke off may have left something");
+    let stats = rig.call(dormouse_core::op::Stats { topic: Some(topic("t")) });
+    assert!(stats.is_err(), "nothing comes of it: {stats:?}");
 }

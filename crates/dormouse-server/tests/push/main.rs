@@ -13,3 +13,4 @@ mod rig;
 mod routes;
 mod secrets;
 mod tls;
+mod urls;

@@ -1,7 +1,7 @@
 //! A receiver that does what the test says.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -74,6 +74,7 @@ struct Shared {
     under_way: AtomicUsize,
     under_way_max: AtomicUsize,
     sent_bytes: AtomicUsize,
+    forgets: AtomicBool,
 }
 
 impl Drop for Receiver {
@@ -90,6 +91,15 @@ impl Receiver {
         Receiver::start(script, None).await
     }
 
+    /// Plain HTTP; bodies are not kept.
+    pub(crate) async fn forgetful(
+        script: impl Fn(usize, &Received) -> Act + Send + Sync + 'static,
+    ) -> Receiver {
+        let receiver = Receiver::new(script).await;
+        receiver.shared.forgets.store(true, SeqCst);
+        receiver
+    }
+
     pub(crate) async fn start(
         script: impl Fn(usize, &Received) -> Act + Send + Sync + 'static,
         tls: Option<TlsAcceptor>,
@@ -103,6 +113,7 @@ impl Receiver {
             under_way: AtomicUsize::new(0),
             under_way_max: AtomicUsize::new(0),
             sent_bytes: AtomicUsize::new(0),
+            forgets: AtomicBool::new(false),
         });
         let task = tokio::spawn(accept(listener, Arc::clone(&shared), tls)).abort_handle();
         Receiver { addr, shared, task }
@@ -169,7 +180,10 @@ impl Stream for TcpStream {
 impl Stream for tokio_rustls::server::TlsStream<TcpStream> {}
 
 async fn serve(mut stream: impl Stream, shared: &Shared) {
-    while let Some(request) = read(&mut stream).await {
+    while let Some(mut request) = read(&mut stream).await {
+        if shared.forgets.load(SeqCst) {
+            request.body = Vec::new();
+        }
         let under_way = shared.under_way.fetch_add(1, SeqCst) + 1;
         shared.under_way_max.fetch_max(under_way, SeqCst);
         let number = {

@@ -67,13 +67,22 @@ impl Rig {
         settings: &[(&str, PushSettings)],
         change: impl FnOnce(&mut PushOptions),
     ) -> Rig {
+        Rig::over(settings, change, |engine| Arc::new(engine)).await
+    }
+
+    /// With a backend between the server and the engine.
+    pub(crate) async fn over(
+        settings: &[(&str, PushSettings)],
+        change: impl FnOnce(&mut PushOptions),
+        wrap: impl FnOnce(Engine) -> Arc<dyn Backend>,
+    ) -> Rig {
         let clock = VirtualClock::new();
         let options =
             engine::Options { clock: Arc::new(clock.clone()), ..engine::Options::default() };
         let engine = Engine::memory(options);
         let http = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
         let options = Options { http, ..Options::default() };
-        let mut server = Server::start(Arc::new(engine.clone()), options).await.unwrap();
+        let mut server = Server::start(wrap(engine.clone()), options).await.unwrap();
         let (topics, receiver) = watch::channel(topics(settings));
         let mut options = PushOptions::new(MasterKey::new([7; 32]));
         options.topics = Some(receiver);

@@ -4,9 +4,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use dormouse_server::push::{Lookup, Resolver};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 
 use crate::authority::{Authority, self_signed};
+use crate::hostile::raw;
 use crate::receiver::{Receiver, ok};
 use crate::rig::{Rig, job, to};
 
@@ -84,3 +86,49 @@ async fn an_address_needs_a_certificate_of_its_own() {
         }
     }
 }
+
+/// A receiver whose side of TLS is these bytes; then it waits.
+async fn says(bytes: &'static [u8]) -> String {
+    let addr = raw(async move |mut stream| {
+        let _ = stream.read(&mut [0; 1024]).await;
+        let _ = stream.write_all(bytes).await;
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    })
+    .await;
+    let mut settings = to(&format!("https://hooks.example:{}/", addr.port()));
+    settings.timeout_ms = 500;
+    let rig = Rig::with(&[("t", settings)], |options| options.resolver = Arc::new(Here)).await;
+    rig.failure(job("x")).await
+}
+
+#[tokio::test]
+async fn handshakes_that_hang_or_are_none_are_nacked() {
+    let error = says(b"").await;
+    assert!(error.contains("timeout: a connection"), "{error}");
+    let error = says(b"\x16\x03\x03\x40\x00").await;
+    assert!(error.contains("timeout: a connection"), "{error}");
+    let plain = b"HTTP/1.1 400 The plain HTTP request was sent to HTTPS port\r\n\r\n";
+    for garbage in [&b"\0\0\0\0\0\0\0\0"[..], plain, b"SSH-2.0-OpenSSH_9.9\r\n"] {
+        let error = says(garbage).await;
+        assert!(error.starts_with("TLS failed"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn old_versions_are_refused() {
+    // An alert of a server that has only older ones: protocol_version.
+    let error = says(b"\x15\x03\x01\x00\x02\x02\x46").await;
+    assert!(error.starts_with("TLS failed") && error.contains("rotocol"), "{error}");
+    // The hello of servers that choose TLS 1.0 and 1.1, with a suite of their time.
+    for (record, version) in [(OLD_HELLO_1_0, "1.0"), (OLD_HELLO_1_1, "1.1")] {
+        let error = says(record).await;
+        assert!(error.starts_with("TLS failed"), "{version}: {error}");
+    }
+}
+
+/// Record, length 42, server_hello, length 38, version, 32 random bytes, no session, suite 0x002f,
+/// no compression.
+const OLD_HELLO_1_0: &[u8] = b"\x16\x03\x01\x00\x2a\x02\x00\x00\x26\x03\x01\
+    0123456789abcdef0123456789abcdef\x00\x00\x2f\x00";
+const OLD_HELLO_1_1: &[u8] = b"\x16\x03\x02\x00\x2a\x02\x00\x00\x26\x03\x02\
+    0123456789abcdef0123456789abcdef\x00\x00\x2f\x00";

@@ -8,6 +8,8 @@
 mod fuzz;
 mod host;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod tests;
 
 use std::fmt;
@@ -163,6 +165,11 @@ impl UrlPattern {
     /// Whether TLS is spoken.
     pub fn scheme(&self) -> Scheme {
         self.base.scheme
+    }
+
+    /// What it begins with, `*.` left out.
+    pub(super) fn base(&self) -> &PushUrl {
+        &self.base
     }
 
     /// Whether a job may bring this URL.
