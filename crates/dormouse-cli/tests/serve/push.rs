@@ -108,12 +108,37 @@ fn holds(dir: &Path, bytes: &[u8]) -> bool {
     })
 }
 
+/// All events until the server ends.
+fn events(addr: SocketAddr) -> std::thread::JoinHandle<String> {
+    let mut stream = TcpStream::connect(addr).unwrap();
+    stream.write_all(b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    std::thread::spawn(move || {
+        let mut told = Vec::new();
+        let _ = stream.read_to_end(&mut told);
+        String::from_utf8_lossy(&told).into_owned()
+    })
+}
+
 #[test]
 fn the_secret_is_shown_once_and_found_nowhere() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().to_str().unwrap();
     let (addr, arrived) = receiver();
-    let server = pushing(data);
+    // What it logs at most, and what it tells of.
+    let server = Server::start(&[
+        "--data",
+        data,
+        "--push",
+        "--push-http",
+        "--push-allow",
+        "127.0.0.0/8",
+        "--log",
+        "debug",
+    ]);
+    let events = events(server.addr);
     let key = dir.path().join("push.key");
     assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
     let body = format!("{{\"url\": \"http://{addr}/\"}}");
@@ -132,7 +157,11 @@ fn the_secret_is_shown_once_and_found_nowhere() {
     }
     let digits = fs::read_to_string(&key).unwrap();
     let end = server.stop();
+    assert!(end.stderr.contains("log = \"debug\""), "{}", end.stderr);
     shown.push_str(&end.stderr);
+    let told = events.join().unwrap();
+    assert!(told.contains("push_set") && told.contains("acked"), "{told}");
+    shown.push_str(&told);
     let backup = dir.path().join("backups/monday");
     assert!(backup.join("manifest.dmm").exists());
     assert!(!backup.join("push.key").exists(), "it is not part of a backup");
@@ -327,4 +356,40 @@ fn servers_on_one_redis_push_together_and_within_the_limit() {
     let removed = crate::process::request(other.addr, "DELETE", "/v1/topics/t/push", &[], "");
     assert_eq!(removed.status, 200, "{removed:?}");
     assert_eq!(one.get("/v1/topics/t/push").status, 404);
+}
+
+/// A server dies between the list of pushes and the partitions.
+#[test]
+fn a_removal_that_broke_off_can_be_repeated() {
+    let redis = RedisServer::start(RedisConfig::default());
+    let key = tempfile::NamedTempFile::new().unwrap();
+    fs::write(key.path(), "0a".repeat(32)).unwrap();
+    let (url, key) = (redis.url(), key.path().to_str().unwrap());
+    let server = Server::start(
+        &[
+            &["--backend", "redis", "--redis-url", &url, "--redis-partitions", "1"][..],
+            &["--push", "--push-key", key],
+        ]
+        .concat(),
+    );
+    let set = "{\"url\": \"https://name.example/\", \"concurrency\": 1, \"timeout\": \"1s\"}";
+    assert_eq!(server.put("/v1/topics/t/push", set).status, 201);
+    let forget = "for _, key in ipairs(redis.call('KEYS', '*')) do \
+                  local kind, last = redis.call('TYPE', key).ok, key:sub(-1) \
+                  if kind == 'hash' and last == 'u' then \
+                  redis.call('HDEL', key, 't') redis.call('HINCRBY', key, '', 1) end \
+                  if kind == 'zset' and last == 'p' then redis.call('ZREM', key, 't') end end";
+    let mut command = std::process::Command::new("redis-cli");
+    assert!(command.args(["-u", &url, "EVAL", forget, "0"]).status().unwrap().success());
+    assert_eq!(server.get("/v1/topics/t/push").status, 404);
+    until("it is not pushed", || server.get("/v1/topics/t").body.contains("\"waiters\":0"));
+    (0..3).for_each(|_| drop(server.post("/v1/topics/t/jobs", "{\"text\": \"x\"}")));
+    let taken = || {
+        let taken = server.post("/v1/topics/t/reserve", "{\"max\": 3}").body;
+        taken.matches("\"token\"").count()
+    };
+    assert_eq!(taken(), 1, "the topic keeps its part");
+    let remove = || crate::process::request(server.addr, "DELETE", "/v1/topics/t/push", &[], "");
+    assert_eq!(remove().status, 404);
+    assert_eq!(taken(), 2);
 }

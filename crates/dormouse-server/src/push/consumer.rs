@@ -39,7 +39,7 @@ const REFUSED_MS: u64 = 250;
 const DISABLE_TRIES_MAX: usize = 60;
 const DISABLE_AGAIN: Duration = Duration::from_secs(1);
 /// A look for jobs of other origins comes so long after one that found none.
-const SEARCH_MS: u64 = 50;
+const SEARCH_MS: u64 = 20;
 
 /// What all consumers share.
 pub(super) struct Shared {

@@ -5,10 +5,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use dormouse_server::push::{AddressRules, Lookup, Resolver};
+use dormouse_core::job::State;
+use dormouse_core::op::Put;
+use dormouse_server::push::{AddressRules, Lookup, Resolver, UrlPattern};
 
 use crate::receiver::{Receiver, ok};
-use crate::rig::{Rig, job, loopback, to};
+use crate::rig::{Rig, job, loopback, to, topic, until};
 
 /// Answers with what the test says for each look-up, by its number.
 struct Script<F>(AtomicUsize, F);
@@ -164,4 +166,51 @@ async fn the_next_address_is_tried_if_one_does_not_answer() {
     .await;
     let id = rig.put(job("x"));
     rig.gone(id).await;
+}
+
+/// Never answers for names below `black.example`.
+struct BlackHole;
+
+impl Resolver for BlackHole {
+    fn resolve(&self, name: Arc<str>) -> Lookup<'_> {
+        Box::pin(async move {
+            if name.ends_with(".black.example") {
+                std::future::pending::<()>().await;
+            }
+            Ok(addresses(&["127.0.0.1"]))
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_zone_that_is_silent_spends_no_attempts_and_holds_up_no_other_topic() {
+    let receiver = Receiver::new(|_, _| ok()).await;
+    let port = receiver.addr.port();
+    let mut dead = to(&format!("http://name.example:{port}/"));
+    let pattern = format!("http://*.black.example:{port}/");
+    dead.job_urls = vec![UrlPattern::parse(&pattern).unwrap()];
+    (dead.concurrency, dead.timeout_ms) = (40, 30_000);
+    let good = to(&format!("http://name.example:{port}/"));
+    let rig = Rig::with(&[("t", dead), ("good", good)], |options| {
+        options.resolver = Arc::new(BlackHole);
+    })
+    .await;
+    let with_url = |n: usize| {
+        let url = format!("http://n{n}.black.example:{port}/");
+        Put { headers: Some(Arc::new(vec![("push-url".to_owned(), url)])), ..job("x") }
+    };
+    let ids: Vec<_> = (0..100).map(|n| rig.put(with_url(n))).collect();
+    for n in 0..20 {
+        let id = rig.put(Put::new(topic("good"), n.to_string()));
+        rig.gone(id).await;
+    }
+    // Half of the look-ups hang; those that found none left go back one after the other.
+    let attempts = |state| {
+        let views = ids.iter().map(|id| rig.get(*id).unwrap());
+        let found = views.filter(|view| view.state == state);
+        found.map(|view| view.job.progress.attempts).collect::<Vec<_>>()
+    };
+    until("all others went back", || attempts(State::Delayed).len() >= 68).await;
+    assert!(attempts(State::Delayed).iter().all(|spent| *spent == 0), "unspent");
+    assert!(rig.metrics().await.contains("topic=\"good\""));
 }

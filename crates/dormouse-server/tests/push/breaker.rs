@@ -170,7 +170,7 @@ async fn jobs_of_an_origin_that_is_probed_come_back_spread_and_after_the_probe()
     .await;
     let mut settings = to("http://127.0.0.1:9/");
     settings.job_urls = vec![UrlPattern::parse(&dead.url("/")).unwrap()];
-    settings.concurrency = 2;
+    settings.concurrency = 4;
     settings.timeout_ms = 20_000;
     let rig = Rig::with(&[("t", settings)], |options| {
         options.breaker.wait_min = Duration::from_millis(1);

@@ -198,8 +198,19 @@ fn resident_kib() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
+/// Other tests in this process would be measured, too.
+#[test]
+fn memory_is_flat_over_receivers_that_misbehave() {
+    let program = std::env::current_exe().unwrap();
+    let args = ["--exact", "--include-ignored", "hostile::alone_memory_is_flat"];
+    let output = std::process::Command::new(program).args(args).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
 #[tokio::test]
-async fn memory_is_flat_over_receivers_that_misbehave() {
+#[ignore = "the test above runs it in a process of its own"]
+async fn alone_memory_is_flat() {
     let long = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "y".repeat(1 << 20)).into_bytes();
     let acts = [
         Act::Flood(
