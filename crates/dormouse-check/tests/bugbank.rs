@@ -51,6 +51,13 @@ const SCHEDULER: Bank = Bank {
     tests: &[&["--lib", "scheduler::"]],
 };
 
+/// Bugs in pushes; their receivers are in the test.
+const PUSH: Bank = Bank {
+    patch: "push.patch",
+    package: "dormouse-server",
+    tests: &[&["--all-features", "--test", "push"]],
+};
+
 /// Plants that cannot be caught, because they are harmless on any disk we know: see `BUGBANK.md`.
 const HARMLESS: [&str; 1] = ["dir-run"];
 
@@ -129,7 +136,7 @@ const SECONDS_MAX: &str = "600";
 /// Code that moved away from under a patch would leave a bank that nobody can run.
 #[test]
 fn the_plants_still_apply() {
-    for bank in [STORE, ENDS, SCHEDULER] {
+    for bank in [STORE, ENDS, SCHEDULER, PUSH] {
         let mut apply = Command::new("git");
         run(apply.current_dir(root()).args(["apply", "--check"]).arg(bank.path()));
     }
@@ -151,4 +158,10 @@ fn every_bug_planted_in_the_end_of_jobs_is_caught() {
 #[ignore = "builds a copy of the sources and takes minutes"]
 fn every_bug_planted_in_the_scheduler_is_caught() {
     SCHEDULER.check();
+}
+
+#[test]
+#[ignore = "builds a copy of the sources and takes minutes"]
+fn every_bug_planted_in_pushes_is_caught() {
+    PUSH.check();
 }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::receiver::{Act, Receiver, ok};
-use crate::rig::{Rig, job, to, topic, until};
+use crate::rig::{Rig, alone, job, to, topic, until};
 
 const TIMEOUT_MS: u64 = 400;
 
@@ -201,11 +201,7 @@ fn resident_kib() -> u64 {
 /// Other tests in this process would be measured, too.
 #[test]
 fn memory_is_flat_over_receivers_that_misbehave() {
-    let program = std::env::current_exe().unwrap();
-    let args = ["--exact", "--include-ignored", "hostile::alone_memory_is_flat"];
-    let output = std::process::Command::new(program).args(args).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    alone("hostile::alone_memory_is_flat");
 }
 
 #[tokio::test]

@@ -181,6 +181,15 @@ impl Rig {
     }
 }
 
+/// Runs a test, which is ignored otherwise, in a process of its own.
+pub(crate) fn alone(test: &str) {
+    let program = std::env::current_exe().unwrap();
+    let args = ["--exact", "--include-ignored", test];
+    let output = std::process::Command::new(program).args(args).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
 /// Waits for something that another task brings about.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let wait = async {

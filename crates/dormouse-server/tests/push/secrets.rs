@@ -12,7 +12,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use crate::receiver::{Received, Receiver, answer, ok};
-use crate::rig::{Rig, job, to, topic};
+use crate::rig::{Rig, alone, job, to, topic};
 
 /// Verifies as a receiver does, with code that shares nothing with the server's.
 pub(crate) fn verifies(received: &Received, secret: &str) -> bool {
@@ -86,8 +86,15 @@ impl Subscriber for Log {
     fn exit(&self, _: &Id) {}
 }
 
+/// Threads without a log, those of other tests, keep places of the code from being logged.
+#[test]
+fn no_secret_is_shown() {
+    alone("secrets::alone_no_secret_is_shown");
+}
+
 #[tokio::test]
-async fn no_secret_is_shown() {
+#[ignore = "the test above runs it in a process of its own"]
+async fn alone_no_secret_is_shown() {
     let log = Log::default();
     // All tasks of this test run on its thread.
     let _logged = tracing::subscriber::set_default(log.clone());
