@@ -19,8 +19,8 @@ use crate::shares::Shares;
 const BEGIN: Duration = Duration::from_millis(500);
 
 /// What a look-up found; all who wait for it get it.
-type Found = Result<Arc<[IpAddr]>, Arc<str>>;
-type Flight = watch::Receiver<Option<Found>>;
+type LookupResult = Result<Arc<[IpAddr]>, Arc<str>>;
+type Waiting = watch::Receiver<Option<LookupResult>>;
 
 /// Why a name has no addresses.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,14 +44,14 @@ struct Shared {
 }
 
 struct UnderWay {
-    flights: HashMap<Arc<str>, Flight>,
+    lookups: HashMap<Arc<str>, Waiting>,
     shares: Shares<TopicName>,
 }
 
 impl Lookups {
     pub(super) fn new(resolver: Arc<dyn Resolver>) -> Lookups {
         let shares = Shares::new(PUSH_LOOKUPS_MAX);
-        let under_way = Mutex::new(UnderWay { flights: HashMap::new(), shares });
+        let under_way = Mutex::new(UnderWay { lookups: HashMap::new(), shares });
         Lookups { shared: Arc::new(Shared { resolver, under_way, ended: Notify::new() }) }
     }
 
@@ -62,10 +62,10 @@ impl Lookups {
         name: &Arc<str>,
     ) -> Result<Arc<[IpAddr]>, LookupFault> {
         let span = Duration::from_millis(PUSH_RESOLVE_MS_MAX);
-        let flight = tokio::time::timeout(BEGIN, self.board(topic, name)).await;
-        let mut flight = flight.map_err(|_| LookupFault::Busy)?;
+        let lookup = tokio::time::timeout(BEGIN, self.joined(topic, name)).await;
+        let mut lookup = lookup.map_err(|_| LookupFault::Busy)?;
         let silent = || LookupFault::Failed(format!("no answer within {} s", span.as_secs()));
-        let found = tokio::time::timeout(span, flight.wait_for(Option::is_some)).await;
+        let found = tokio::time::timeout(span, lookup.wait_for(Option::is_some)).await;
         let found = found.map_err(|_| silent())?.map(|found| found.clone());
         match found {
             Ok(Some(Ok(addresses))) => Ok(addresses),
@@ -76,27 +76,27 @@ impl Lookups {
     }
 
     /// The look-up of a name, begun as soon as the topic may have one more.
-    async fn board(&self, topic: &TopicName, name: &Arc<str>) -> Flight {
+    async fn joined(&self, topic: &TopicName, name: &Arc<str>) -> Waiting {
         loop {
             // Before the look: what ends after it is seen.
             let ended = self.shared.ended.notified();
             tokio::pin!(ended);
             ended.as_mut().enable();
-            if let Some(flight) = self.join_or_begin(topic, name) {
-                return flight;
+            if let Some(lookup) = self.join_or_begin(topic, name) {
+                return lookup;
             }
             ended.await;
         }
     }
 
-    fn join_or_begin(&self, topic: &TopicName, name: &Arc<str>) -> Option<Flight> {
+    fn join_or_begin(&self, topic: &TopicName, name: &Arc<str>) -> Option<Waiting> {
         let mut under_way = self.shared.lock();
-        if let Some(flight) = under_way.flights.get(name) {
-            return Some(flight.clone());
+        if let Some(lookup) = under_way.lookups.get(name) {
+            return Some(lookup.clone());
         }
         under_way.shares.take(topic, 1).ok()?;
-        let (sender, flight) = watch::channel(None);
-        under_way.flights.insert(Arc::clone(name), flight.clone());
+        let (sender, lookup) = watch::channel(None);
+        under_way.lookups.insert(Arc::clone(name), lookup.clone());
         drop(under_way);
         // It goes on without those who wait: its thread does, too.
         let landing =
@@ -108,7 +108,7 @@ impl Lookups {
             drop(landing);
             sender.send_replace(Some(found));
         });
-        Some(flight)
+        Some(lookup)
     }
 }
 
@@ -129,7 +129,7 @@ struct Landing {
 impl Drop for Landing {
     fn drop(&mut self) {
         let mut under_way = self.shared.lock();
-        under_way.flights.remove(&self.name);
+        under_way.lookups.remove(&self.name);
         under_way.shares.give(&self.topic, 1);
         drop(under_way);
         self.shared.ended.notify_waiters();

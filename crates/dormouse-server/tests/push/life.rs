@@ -122,7 +122,10 @@ struct Away {
 
 impl Backend for Away {
     fn submit(&self, mut batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
-        let is_removal = |request: &Request| matches!(&request.command, Command::SetPush(set) if set.push.is_none());
+        let is_removal = |request: &Request| match &request.command {
+            Command::SetPush(set) => set.push.is_none(),
+            _ => false,
+        };
         self.removals.fetch_add(batch.iter().filter(|one| is_removal(one)).count(), SeqCst);
         let items = |request: &Request| match &request.command {
             Command::Ack(tokens) => tokens.len(),
