@@ -8,15 +8,6 @@
 -- Answers: count I2, each as get does, then B (0 = the end, 1 = there are more, 2 = the next does
 -- not fit) and the cursor of the next one.
 
--- The least id greater than this one.
-local function id_after(id)
-    local high, low = unpack_struct('>I4I4', id)
-    if low == 4294967295 then
-        return pack('>I4I4', high + 1, 0)
-    end
-    return pack('>I4I4', high, low + 1)
-end
-
 verbs.list = function(at)
     local state, most, room, order, low, high = unpack_struct('>BI2I6BI6I6', ARGV[at])
     local from = { priority = 0, at = 0, id = '' }
@@ -57,8 +48,8 @@ verbs.list = function(at)
             last_job = job
         end
         if #jobs == count then
-            next_job, why = { at = last_job.at, id = id_after(last_job.id), lane = last_job.lane },
-                LIST_MORE
+            local behind = SHARD .. pack('>I5', number_of(last_job.id) + 1)
+            next_job, why = { at = last_job.at, id = behind, lane = last_job.lane }, LIST_MORE
             return false
         end
         return true

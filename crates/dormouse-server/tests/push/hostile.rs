@@ -239,7 +239,7 @@ async fn alone_memory_is_flat() {
             stats.counts.waiting + stats.counts.leased == 0
         };
         until("all were tried", none_left).await;
-        rig.call(Purge(topic("t"))).unwrap();
+        rig.call(Purge::from(topic("t"))).unwrap();
     };
     round().await;
     round().await;
