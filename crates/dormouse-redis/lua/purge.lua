@@ -214,7 +214,8 @@ do
                     end
                     for _, job in ipairs(merged({ lane }, at, id, SCANNED_MAX - scanned)) do
                         if removed >= most then
-                            return removed, nil
+                            return removed, not state and pack(CURSOR, n, HOLDS, 0, 0, FIRST_ID)
+                                or nil
                         end
                         if removed + done >= BATCH_JOBS_MAX or bytes > RECORD_BYTES_MAX then
                             return removed, pack(CURSOR, n, rank, zone, job.at, job.id)

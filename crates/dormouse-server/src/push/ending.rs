@@ -1,7 +1,7 @@
 //! The ends of leases: collected, and sent to the backend in batches.
 //!
-//! An end that the backend cannot take now comes again, as long as its lease lasts; others do not
-//! wait for it.
+//! An end that the backend cannot take now comes again, as long as its lease lasts. A batch that is
+//! not answered soon does not hold up the next one: a part of the store may be away.
 
 use std::time::Duration;
 
@@ -11,9 +11,12 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
 use dormouse_core::job::Token;
 use dormouse_core::op::{Ack, Get, Kill, KillTarget, Nack, Release, Target};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use super::answer::Verdict;
+use super::clock::SteadyClock;
 use crate::client::{BackendClient, no_reply, unnumbered};
 use crate::limits::PUSH_LEASE_MS;
 
@@ -23,16 +26,21 @@ const BATCH_MAX: usize = 256;
 const WAITING_MAX: usize = 1_024;
 /// Ends that come again; beyond it no others are taken.
 const AGAIN_MAX: usize = 4_096;
-/// They come after this, and so often that two thirds of the lease's rest are used.
+/// They come after this, until two thirds of the lease's rest are used.
 const AGAIN: Duration = Duration::from_millis(50);
-const TRIES_MAX: u64 = PUSH_LEASE_MS * 2 / 3 / 50;
+const AGAIN_FOR_MS: u64 = PUSH_LEASE_MS * 2 / 3;
+/// The next batch fills while one is under way, but no longer than this.
+const FILL: Duration = Duration::from_millis(20);
+/// Batches under way, at most.
+const SENT_MAX: usize = 64;
 
 /// How one lease ends.
 pub(super) struct Ending {
     kind: Kind,
     /// What the receiver asked for, until it is compared with the job's backoff.
     asked_ms: Option<u64>,
-    tries: u64,
+    /// It comes again until then, by the clock of pushes; `None` = it was not sent yet.
+    again_until_ms: Option<u64>,
 }
 
 #[derive(Clone)]
@@ -71,29 +79,56 @@ impl Ending {
                 Kind::Release(Release { token, delay_ms, priority: None })
             }
         };
-        Ending { kind, asked_ms, tries: 0 }
+        Ending { kind, asked_ms, again_until_ms: None }
     }
 }
 
-/// Ends leases until nobody can report more.
-pub(super) async fn run(client: BackendClient, mut endings: mpsc::Receiver<Ending>) {
+/// Ends leases until nobody can report more. After an abort nothing comes again.
+pub(super) async fn run(
+    client: BackendClient,
+    clock: SteadyClock,
+    mut endings: mpsc::Receiver<Ending>,
+    aborts: watch::Receiver<bool>,
+) {
+    let mut sent: JoinSet<Vec<Ending>> = JoinSet::new();
     let mut again: Vec<Ending> = Vec::new();
     let mut is_open = true;
-    let pause = tokio::time::sleep(AGAIN);
-    tokio::pin!(pause);
-    while is_open || !again.is_empty() {
+    let (pause, fill) = (sleep(AGAIN), sleep(FILL));
+    tokio::pin!(pause, fill);
+    while is_open || !again.is_empty() || !sent.is_empty() {
         let mut batch = Vec::new();
+        let has_room = sent.len() < SENT_MAX;
+        let is_next = sent.is_empty() || has_room && fill.is_elapsed();
         tokio::select! {
             count = endings.recv_many(&mut batch, BATCH_MAX),
-                if is_open && again.len() < AGAIN_MAX => is_open = count > 0,
-            () = &mut pause, if !again.is_empty() => {
-                pause.set(tokio::time::sleep(AGAIN));
+                if is_open && is_next && again.len() < AGAIN_MAX => is_open = count > 0,
+            () = &mut pause, if has_room && !again.is_empty() => {
+                pause.set(sleep(AGAIN));
                 batch.extend(again.drain(..again.len().min(BATCH_MAX)));
             }
+            Some(refused) = sent.join_next(), if !sent.is_empty() => {
+                again.extend(refused.unwrap_or_default());
+            }
+            () = &mut fill, if !sent.is_empty() && !fill.is_elapsed() => {}
         }
-        delay(&client, &mut batch).await;
-        again.extend(submit(&client, batch).await);
+        if *aborts.borrow() {
+            again.clear();
+        }
+        if !batch.is_empty() {
+            fill.set(sleep(FILL));
+            sent.spawn(end_all(client.clone(), clock, batch));
+        }
     }
+}
+
+/// Sends a batch, and gives back what has to come again.
+async fn end_all(client: BackendClient, clock: SteadyClock, mut batch: Vec<Ending>) -> Vec<Ending> {
+    let until_ms = clock.now_ms() + AGAIN_FOR_MS;
+    for ending in &mut batch {
+        ending.again_until_ms.get_or_insert(until_ms);
+    }
+    delay(&client, &mut batch).await;
+    submit(&client, clock, batch).await
 }
 
 /// Gives nacks the delay that the receiver asked for, where the job's backoff is shorter. A lease
@@ -126,7 +161,7 @@ async fn delay(client: &BackendClient, batch: &mut [Ending]) {
 }
 
 /// Sends a batch, one command for each way in which leases end; gives back what has to come again.
-async fn submit(client: &BackendClient, batch: Vec<Ending>) -> Vec<Ending> {
+async fn submit(client: &BackendClient, clock: SteadyClock, batch: Vec<Ending>) -> Vec<Ending> {
     let mut groups: [Vec<Ending>; 4] = Default::default();
     for ending in batch {
         let group = match ending.kind {
@@ -159,7 +194,7 @@ async fn submit(client: &BackendClient, batch: Vec<Ending>) -> Vec<Ending> {
                 Ok(items) => items.next().unwrap_or_else(|| Err(no_reply())).err(),
                 Err(error) => Some(error.clone()),
             };
-            again.extend(failure.and_then(|error| ending.after(&error)));
+            again.extend(failure.and_then(|error| ending.after(&error, clock.now_ms())));
         }
     }
     again
@@ -186,10 +221,9 @@ fn command(group: &[Ending]) -> Command {
 
 impl Ending {
     /// What becomes of an end that was refused: those that may be taken later come again.
-    fn after(mut self, error: &Error) -> Option<Ending> {
+    fn after(self, error: &Error, now_ms: u64) -> Option<Ending> {
         let may_recover = [Code::Busy, Code::Unavailable].contains(&error.code);
-        if may_recover && self.tries < TRIES_MAX {
-            self.tries += 1;
+        if may_recover && self.again_until_ms.is_some_and(|until_ms| now_ms < until_ms) {
             return Some(self);
         }
         match error.code {

@@ -168,7 +168,8 @@ impl Supervisor {
         let deliverer =
             Arc::new(Deliverer { connector, pool, clock, key: options.key, store: store_name });
         let (endings, waiting) = ending::channel();
-        let ends = tokio::spawn(ending::run(client.clone(), waiting));
+        let (aborting, aborts) = watch::channel(false);
+        let ends = tokio::spawn(ending::run(client.clone(), clock, waiting, aborts.clone()));
         let bytes_max = options.bytes_max.max(PUSH_BYTES_MAX_MIN);
         let handle = PushHandle {
             statuses: Arc::default(),
@@ -187,7 +188,6 @@ impl Supervisor {
             allows_http: options.allows_http,
             store,
         });
-        let (aborting, aborts) = watch::channel(false);
         let mut consumers = Consumers {
             shared,
             statuses: Arc::clone(&handle.statuses),

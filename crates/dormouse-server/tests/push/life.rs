@@ -1,7 +1,7 @@
 //! Starts, changes and stops.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use dormouse_core::backend::{Backend, Request, Sink};
@@ -118,6 +118,9 @@ struct Away {
     left: AtomicUsize,
     /// Removals of pushes that it saw.
     removals: AtomicUsize,
+    /// So many of the next batches with acks are never answered; who waits for them waits on.
+    silent: AtomicUsize,
+    unanswered: Mutex<Vec<Arc<dyn Sink>>>,
 }
 
 impl Backend for Away {
@@ -127,6 +130,12 @@ impl Backend for Away {
             _ => false,
         };
         self.removals.fetch_add(batch.iter().filter(|one| is_removal(one)).count(), SeqCst);
+        let acks = batch.iter().any(|request| matches!(request.command, Command::Ack(_)));
+        let is_silent = |left: usize| left.checked_sub(1);
+        if acks && self.silent.fetch_update(SeqCst, SeqCst, is_silent).is_ok() {
+            self.unanswered.lock().unwrap().push(sink);
+            return Ok(());
+        }
         let items = |request: &Request| match &request.command {
             Command::Ack(tokens) => tokens.len(),
             Command::Nack(nacks) => nacks.len(),
@@ -160,8 +169,9 @@ async fn away(settings: &[(&str, PushSettings)], is_stored: bool) -> (Rig, Arc<A
             }
         },
         |engine| {
-            let (left, removals) = (AtomicUsize::new(6), AtomicUsize::new(0));
-            let away = Arc::new(Away { engine, left, removals });
+            let [left, removals, silent] = [6, 0, 0].map(AtomicUsize::new);
+            let unanswered = Mutex::default();
+            let away = Arc::new(Away { engine, left, removals, silent, unanswered });
             backend = Some(Arc::clone(&away));
             away
         },
@@ -188,6 +198,21 @@ async fn an_end_that_is_not_taken_comes_again() {
     let view = rig.in_state(second, State::Delayed).await;
     assert_eq!(view.job.progress.attempts, 1);
     assert_eq!(receiver.count(), 2, "nothing is pushed again");
+}
+
+/// One part of a store that is away held up the ends of all others.
+#[tokio::test]
+async fn an_end_that_is_not_answered_holds_up_no_other() {
+    let receiver = Receiver::new(|_, _| ok()).await;
+    let (rig, backend) = away(&[("t", to(&receiver.url("/")))], false).await;
+    backend.left.store(0, SeqCst);
+    backend.silent.store(1, SeqCst);
+    let first = rig.put(job("first"));
+    rig.in_state(first, State::Leased).await;
+    until("its ack is sent", || backend.silent.load(SeqCst) == 0).await;
+    let second = rig.put(job("second"));
+    rig.gone(second).await;
+    rig.in_state(first, State::Leased).await;
 }
 
 #[tokio::test]

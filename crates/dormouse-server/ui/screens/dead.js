@@ -28,12 +28,14 @@ export function causeOf(error) {
   return [...text].slice(0, TEXT_MAX).join("");
 }
 
-// What all error texts of a group begin with: the server looks for that first.
-const prefixOf = (error) => /^[^#\ufffd]*?(?=#|"\.\.\."|\ufffd|$)/.exec(error)[0];
+// What all error texts of a group begin with: the server looks for that first. A text that was cut may end within `"..."`.
+const prefixOf = (error) => /^[^#\ufffd]*?(?=#|"\.\.\."|"\.{0,2}$|\ufffd|$)/.exec(error)[0];
 
+// From the newest job of the group on: those of the pages before are not meant.
 function queryOf(group) {
   const prefix = prefixOf(group.error);
-  return { state: "dead", newest: true, ...(prefix ? { error_prefix: prefix } : {}) };
+  const to = new Date(Date.parse(group.last_at) + 1).toISOString();
+  return { state: "dead", newest: true, to, ...(prefix ? { error_prefix: prefix } : {}) };
 }
 
 const isOf = (group) => (job) => causeOf(job.error ?? "") === group.error;

@@ -77,7 +77,7 @@ pub(super) async fn forecast(
     mut params: Params,
 ) -> HttpResult {
     caller.check(Verb::Forecast, topic.as_str())?;
-    let range = Range::read(&app, &mut params, 1).await?;
+    let range = Range::read(&app, &mut params).await?;
     params.finish()?;
     if !range.is_shared() {
         let counts = app.client.call(range.of(topic)).await?;
@@ -139,7 +139,7 @@ pub(super) async fn forecast_topics(
             topics.push(topic);
         }
     }
-    let range = Range::read(&app, &mut params, FORECAST_KEPT_MS).await?;
+    let range = Range::read(&app, &mut params).await?.rounded();
     params.finish()?;
     let (mut sums, mut age) = (Vec::new(), Duration::ZERO);
     for topic in &topics {
@@ -165,15 +165,13 @@ struct Range {
 }
 
 impl Range {
-    /// The present is rounded down to a multiple of so many ms, so that those who ask within this
-    /// time share one forecast.
-    async fn read(app: &App, params: &mut Params, round_ms: u64) -> Result<Range, Problem> {
+    async fn read(app: &App, params: &mut Params) -> Result<Range, Problem> {
         let (from, to) = (params.instant("from")?, params.instant("to")?);
         let step = params.span("step")?;
         let (is_from_now, is_a_day) = (from.is_none(), to.is_none());
         let from_ms = match from {
             Some(ms) => check::instant("from", ms)?,
-            None => app.now_ms().await? / round_ms * round_ms,
+            None => app.now_ms().await?,
         };
         let to_ms = to.map_or(Ok(from_ms.saturating_add(DAY_MS)), |ms| check::instant("to", ms))?;
         let step_ms = step.map_or(Ok(HOUR_MS), |ms| within("step", ms))?;
@@ -187,11 +185,21 @@ impl Range {
         self.is_from_now && span_ms.div_ceil(self.step_ms.max(1)) > FORECAST_EXACT_STEPS_MAX
     }
 
-    /// Begins where those of others begin.
+    /// If it begins now, it begins where those of others begin who ask at about this time, so that
+    /// they share one forecast. It has no more steps for that.
     fn rounded(mut self) -> Range {
+        if !self.is_from_now {
+            return self;
+        }
         let rest_ms = self.from_ms % FORECAST_KEPT_MS;
+        let steps = |range: &Range| {
+            range.to_ms.saturating_sub(range.from_ms).div_ceil(range.step_ms.max(1))
+        };
+        let wanted = steps(&self);
         self.from_ms -= rest_ms;
-        self.to_ms -= if self.is_a_day { rest_ms } else { 0 };
+        if self.is_a_day || steps(&self) > wanted {
+            self.to_ms -= rest_ms;
+        }
         self
     }
 

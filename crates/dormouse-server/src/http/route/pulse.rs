@@ -1,6 +1,7 @@
 //! pulse: the figures of the server, once a second.
 
 use std::future::Future;
+use std::time::Duration;
 
 use axum::extract::State;
 use bytes::Bytes;
@@ -20,6 +21,10 @@ use crate::http::response::{HttpResult, ok, to_json};
 use crate::http::stream::{Pieces, stream};
 use crate::limits::PULSE_TOPICS_MAX;
 use crate::pulse::PulseReader;
+
+/// A stream without a beat has a comment after this: a reader takes longer silence for a server
+/// that is gone.
+const COMMENT_AFTER: Duration = Duration::from_secs(2);
 
 /// The query of a pulse.
 #[derive(IntoParams)]
@@ -123,6 +128,10 @@ impl PulseStream {
                 }
                 // It cannot fail: the sender is in `access`, held here.
                 _ = self.changes.changed() => {}
+                // A store that is slow to look at gives few beats; the server is there all the same.
+                () = tokio::time::sleep(COMMENT_AFTER) => {
+                    return Some(Bytes::from_static(b": waiting\n\n"));
+                }
             }
         }
     }
