@@ -81,8 +81,7 @@ const unitOf = (name, value) => {
 
 function valueOfMeter(meter) {
   if (meter.kind === "histogram") {
-    const bounds = { bounds_ms: meter.bounds.map((bound) => bound * (/_seconds$/.test(meter.name) ? 1000 : 1)), counts: meter.counts };
-    const high = quantile(bounds, 0.99);
+    const high = quantile({ bounds_ms: meter.bounds, counts: meter.counts }, 0.99, (bound) => unitOf(meter.name, bound));
     return high ? `p99 ${high}` : "none yet";
   }
   if (meter.values) return Object.entries(meter.values).map(([label, n]) => `${label}: ${unitOf(meter.name, n)}`).join(", ") || "none";

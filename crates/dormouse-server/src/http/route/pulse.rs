@@ -128,7 +128,7 @@ impl PulseStream {
                 }
                 // It cannot fail: the sender is in `access`, held here.
                 _ = self.changes.changed() => {}
-                // A store that is slow to look at gives few beats; the server is there all the same.
+                // A store that is slow gives few beats; the server is there all the same.
                 () = tokio::time::sleep(COMMENT_AFTER) => {
                     return Some(Bytes::from_static(b": waiting\n\n"));
                 }
