@@ -22,7 +22,7 @@ export function Lateness({ of }) {
   const last = counts.findLastIndex((n) => n > 0);
   const most = Math.max(...counts);
   const row = (n, index) => html`<tr>
-    <th scope="row">${index < bounds.length ? `≤ ${write(bounds[index])}` : `> ${write(bounds.at(-1))}`}</th>
+    <th scope="row">${index < bounds.length ? `≤ ${span(bounds[index])}` : `> ${span(bounds.at(-1))}`}</th>
     <td class="bar-cell">${n > 0 && html`<i style=${{ width: `${(100 * n) / most}%` }}></i>`}</td>
     <td class="number">${count(n)}</td><td class="number quiet">${((100 * n) / total).toFixed(1)} %</td></tr>`;
   return html`<div class="histogram"><${Table} title="How late jobs were handed out" columns=${["late", "", "#jobs", "#part"]}>${counts.slice(0, last + 1).map(row)}</${Table}></div>
