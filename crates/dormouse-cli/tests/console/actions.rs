@@ -308,6 +308,8 @@ fn a_lock_is_broken_and_settings_are_saved() {
         click(browser, "Save settings");
         browser.wait_for_text("The settings are stored.");
         assert_eq!(get(addr, "/v1/topics/orders")["settings"]["ttr_ms"], json!(90_000));
+        // The page has read what was stored: nothing is left to save.
+        browser.wait_for("document.querySelector('main form.sheet button.primary').disabled");
         // What somebody else changes meanwhile is not taken back unseen.
         write(browser, "main form.sheet input[placeholder='16']", "3");
         call(addr, "PUT", "/v1/topics/orders", &json!({"ttr": "2m"}));
