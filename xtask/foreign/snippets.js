@@ -50,7 +50,11 @@ async function main() {
   const put = client.call("PUT", "mails", "hello", "KEY", "mail-43", "DELAY", "1h");
   await sleep(PAUSE_MS);
   process.kill(server, "SIGCONT");
-  await put;
+  // What the server had sent to Redis when it stood still may be told as unconfirmed: a put with a key is sent again.
+  await put.catch((error) => {
+    if (!error.message.startsWith("UNCONFIRMED")) throw error;
+    return client.call("PUT", "mails", "hello", "KEY", "mail-43", "DELAY", "1h");
+  });
   const [, outcome] = await client.call("PUT", "mails", "hello", "KEY", "mail-43", "DELAY", "1h");
   assert.strictEqual(outcome, "duplicate");
   await client.call("PUT", "mails", "after the pause");
