@@ -73,8 +73,8 @@ fn consume(addr: SocketAddr, taken: &AtomicU64, jobs: u64, end: Instant) -> Resu
             late.add_us(arrived_us.saturating_sub(due_ms * 1_000));
         }
         taken.fetch_add(given.len() as u64, Ordering::Relaxed);
-        let acks: Vec<Value> = given.iter().map(|job| json!({ "token": job["token"] })).collect();
-        http.post("/v1/ack", &json!(acks))?;
+        let tokens: Vec<&Value> = given.iter().map(|job| &job["token"]).collect();
+        http.post("/v1/ack", &json!({ "tokens": tokens }))?;
     }
     Ok(late)
 }

@@ -38,8 +38,9 @@ pub(super) fn fill(dir: &Path, jobs: u64, topics: u64) -> Result<Duration> {
     let (body, mut open) = (Bytes::from(vec![b'x'; BODY]), 0);
     for from in (0..jobs).step_by(usize::try_from(BATCH)?) {
         let put = |number: u64| {
-            // A tenth of all goes to the first topic.
-            let topic = if number % 10 == 0 { 0 } else { number % topics };
+            // A tenth of all goes to the first topic, the others go to all in turn.
+            let turn = number / 10 * 9 + number % 10;
+            let topic = if number % 10 == 0 { 0 } else { turn % topics };
             let name = names.get(usize::try_from(topic).unwrap_or(0)).cloned();
             let delay_ms = if number % READY_EVERY == 1 { 0 } else { spread(number) % MONTH_MS };
             let delay_ms = i64::try_from(delay_ms).ok();

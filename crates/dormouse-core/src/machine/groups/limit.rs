@@ -12,6 +12,10 @@ use crate::time::Now;
 use crate::timeline::{Resting, Timeline};
 use crate::topic::{Settings, TopicNo};
 
+/// Rates are forgotten at multiples of this. Nobody waits for it, and a rate of a million jobs a
+/// second would have an instant of its own for every job that is taken.
+const FORGET_STEP_MS: u64 = 1_024;
+
 /// Whether a topic limits its groups.
 pub(super) fn limits_groups(settings: &Settings) -> bool {
     settings.group_leased_max.is_some() || settings.group_rate.is_some()
@@ -111,7 +115,7 @@ impl<T: Timeline> Machine<T> {
             let known = self.groups.known.entry(key.clone()).or_default();
             known.pace = Some((rate, pace));
             if known.alarm_at.is_none() {
-                self.groups.plan(&key, pace.forgotten_at());
+                self.groups.plan(&key, pace.forgotten_at().next_multiple_of(FORGET_STEP_MS));
             }
         }
         let has_lanes = self.groups.known.get(&key).is_some_and(|known| !known.lanes.is_empty());
