@@ -6,7 +6,8 @@
 //! not meet are forgotten at its end. The task ends, and forgets all, when nobody asked for a
 //! while.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -27,6 +28,10 @@ use crate::metrics::Stopwatch;
 const PORTION: usize = 10;
 /// How long the first who ask wait for the first pass: later ones answer with what is there.
 const FIRST_PASS_MS_MAX: u64 = 500;
+
+/// Topics that one step of an answer compares. The thread has other requests to serve, and the
+/// survey waits for the findings.
+const COMPARED_AT_ONCE: usize = 1_000;
 
 /// What topics are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +121,11 @@ impl Ranking {
         let first_pass = passes.wait_for(|&passes| passes > 0);
         // If it takes longer, or never comes because the server stops, there is less to choose of.
         drop(tokio::time::timeout(Duration::from_millis(FIRST_PASS_MS_MAX), first_pass).await);
-        self.0.findings().worst(respect, prefix, limit, may_see)
+        let mut selection = Selection::new(respect, prefix, limit);
+        while !self.0.findings().compare(&mut selection, &may_see) {
+            tokio::task::yield_now().await;
+        }
+        selection.into_chosen(self.0.findings().is_complete)
     }
 }
 
@@ -205,37 +214,65 @@ impl Findings {
         self.is_complete = is_complete;
     }
 
-    fn worst(
-        &self,
-        respect: Respect,
-        prefix: &str,
-        limit: usize,
-        may_see: impl Fn(&str) -> bool,
-    ) -> Chosen {
-        let first = match TopicName::new(prefix) {
-            Ok(first) => Bound::Included(first),
-            Err(_) => Bound::Unbounded,
-        };
-        let range = self.topics.range((first, Bound::Unbounded));
-        let matching = range.take_while(|(name, _)| name.as_str().starts_with(prefix));
+    /// Compares the next topics with those that were selected; true if there are no more.
+    fn compare(&self, selection: &mut Selection<'_>, may_see: impl Fn(&str) -> bool) -> bool {
+        let prefix = selection.prefix;
+        let range = self.topics.range((selection.from.clone(), Bound::Unbounded));
+        let mut matching = range.take_while(|(name, _)| name.as_str().starts_with(prefix));
+        let mut last = None;
+        for (name, figures) in matching.by_ref().take(COMPARED_AT_ONCE) {
+            last = Some(name);
+            if may_see(name.as_str()) {
+                selection.add(name, figures);
+            }
+        }
+        let is_end = matching.next().is_none();
+        if let Some(last) = last {
+            selection.from = Bound::Excluded(last.clone());
+        }
+        is_end
+    }
+}
+
+/// The worst of the topics that were compared so far.
+struct Selection<'a> {
+    index: usize,
+    prefix: &'a str,
+    limit: usize,
+    /// Where to go on.
+    from: Bound<TopicName>,
+    /// The one that goes first if a worse one comes is the greatest.
+    worst: BinaryHeap<(Reverse<u64>, TopicName)>,
+    looked_at: usize,
+    oldest: Option<Stopwatch>,
+}
+
+impl<'a> Selection<'a> {
+    fn new(respect: Respect, prefix: &'a str, limit: usize) -> Selection<'a> {
         let index = RESPECTS.iter().position(|known| *known == respect).unwrap_or(0);
-        let mut age = Duration::ZERO;
-        let mut ranked: Vec<(u64, &TopicName)> = Vec::new();
-        for (name, figures) in matching.filter(|(name, _)| may_see(name.as_str())) {
-            age = age.max(figures.read.elapsed());
-            ranked.push((figures.counts[index], name));
+        let from = TopicName::new(prefix).map_or(Bound::Unbounded, Bound::Included);
+        let worst = BinaryHeap::new();
+        Selection { index, prefix, limit, from, worst, looked_at: 0, oldest: None }
+    }
+
+    fn add(&mut self, name: &TopicName, figures: &Figures) {
+        self.looked_at += 1;
+        self.oldest = Some(self.oldest.map_or(figures.read, |oldest| oldest.min(figures.read)));
+        let figure = Reverse(figures.counts[self.index]);
+        let has_room = self.worst.len() < self.limit;
+        if !has_room && self.worst.peek().is_none_or(|last| (last.0, &last.1) < (figure, name)) {
+            return;
         }
-        let looked_at = ranked.len();
-        let order = |one: &(u64, &TopicName), other: &(u64, &TopicName)| {
-            other.0.cmp(&one.0).then_with(|| one.1.cmp(other.1))
-        };
-        if limit > 0 && limit < ranked.len() {
-            ranked.select_nth_unstable_by(limit, order);
-            ranked.truncate(limit);
+        self.worst.push((figure, name.clone()));
+        if !has_room {
+            self.worst.pop();
         }
-        ranked.sort_unstable_by(order);
-        let names = ranked.into_iter().map(|(_, name)| name.clone()).collect();
-        Chosen { names, looked_at, age, is_complete: self.is_complete }
+    }
+
+    fn into_chosen(self, is_complete: bool) -> Chosen {
+        let names = self.worst.into_sorted_vec().into_iter().map(|(_, name)| name).collect();
+        let age = self.oldest.map_or(Duration::ZERO, |oldest| oldest.elapsed());
+        Chosen { names, looked_at: self.looked_at, age, is_complete }
     }
 }
 
@@ -254,6 +291,16 @@ mod tests {
         TopicStats { ready, counts, ..TopicStats::default() }
     }
 
+    fn worst(
+        findings: &Findings,
+        (respect, prefix, limit): (Respect, &str, usize),
+        may_see: impl Fn(&str) -> bool,
+    ) -> Chosen {
+        let mut selection = Selection::new(respect, prefix, limit);
+        while !findings.compare(&mut selection, &may_see) {}
+        selection.into_chosen(findings.is_complete)
+    }
+
     fn names(chosen: &Chosen) -> Vec<&str> {
         chosen.names.iter().map(TopicName::as_str).collect()
     }
@@ -265,7 +312,7 @@ mod tests {
             findings.note(&name(topic), &stats(ready, dead));
         }
         let check = |respect, prefix, limit, expected: &[&str], looked_at| {
-            let chosen = findings.worst(respect, prefix, limit, |_| true);
+            let chosen = worst(&findings, (respect, prefix, limit), |_| true);
             assert_eq!((names(&chosen), chosen.looked_at), (expected.to_vec(), looked_at));
         };
         check(Respect::Ready, "", 9, &["b.1", "b.2", "a", "c"], 4);
@@ -274,8 +321,27 @@ mod tests {
         check(Respect::Waiting, "b", 9, &["b.1", "b.2"], 2);
         check(Respect::Oldest, "b.", 1, &["b.1"], 2);
         check(Respect::Dead, "d", 9, &[], 0);
-        let some = findings.worst(Respect::Ready, "", 9, |topic| topic < "b");
+        let some = worst(&findings, (Respect::Ready, "", 9), |topic| topic < "b");
         assert_eq!((names(&some), some.looked_at, some.is_complete), (vec!["a"], 1, false));
+    }
+
+    #[test]
+    fn many_topics_are_compared_in_steps() {
+        let mut findings = Findings::default();
+        let topics = 3 * COMPARED_AT_ONCE as u64;
+        for number in 0..topics {
+            findings.note(&name(&format!("t{number:05}")), &stats(number * 7 % 3_000, 0));
+        }
+        let mut selection = Selection::new(Respect::Ready, "t", 3);
+        assert!(!findings.compare(&mut selection, |_| true));
+        assert_eq!(selection.looked_at, COMPARED_AT_ONCE);
+        let chosen = worst(&findings, (Respect::Ready, "t", 3), |_| true);
+        let of = |ready: u64| (0..topics).find(|number| number * 7 % 3_000 == ready).unwrap();
+        let expected = [2_999, 2_998, 2_997].map(|ready| format!("t{:05}", of(ready)));
+        assert_eq!(
+            (names(&chosen), chosen.looked_at),
+            (expected.each_ref().map(String::as_str).to_vec(), 3_000)
+        );
     }
 
     #[test]
@@ -285,10 +351,10 @@ mod tests {
         findings.note(&name("here"), &stats(1, 1));
         findings.end_round(true);
         findings.note(&name("here"), &stats(2, 1));
-        let chosen = findings.worst(Respect::Ready, "", 9, |_| true);
+        let chosen = worst(&findings, (Respect::Ready, "", 9), |_| true);
         assert_eq!((names(&chosen), chosen.is_complete), (vec!["here", "gone"], true));
         findings.end_round(true);
-        assert_eq!(names(&findings.worst(Respect::Ready, "", 9, |_| true)), ["here"]);
+        assert_eq!(names(&worst(&findings, (Respect::Ready, "", 9), |_| true)), ["here"]);
     }
 
     #[test]
@@ -305,7 +371,7 @@ mod tests {
         assert_eq!(findings.after, Some(name("c")));
         assert!(findings.take(&page(&["d", "e"], 3), 4));
         assert_eq!(findings.after, None);
-        let chosen = findings.worst(Respect::Ready, "", 9, |_| true);
+        let chosen = worst(&findings, (Respect::Ready, "", 9), |_| true);
         assert_eq!((names(&chosen), chosen.is_complete), (vec!["d", "e", "a", "c"], false));
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Measures the time since its start.
-#[derive(Clone, Copy, Debug)]
+/// Measures the time since its start; who started earlier is less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
