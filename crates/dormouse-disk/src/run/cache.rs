@@ -27,6 +27,8 @@ pub struct BlockCache {
     ring: Vec<CacheEntry>,
     hand: usize,
     recent: [RecentBlock; RECENT],
+    /// Blocks that are read are kept.
+    is_keeping: bool,
 }
 
 struct CacheEntry {
@@ -52,7 +54,14 @@ impl BlockCache {
             ring: Vec::new(),
             hand: 0,
             recent: Default::default(),
+            is_keeping: true,
         }
+    }
+
+    /// Whether blocks that are read from now on are kept. The last block of a run is kept anyway, so
+    /// reading on needs no more.
+    pub fn set_keeping(&mut self, is_keeping: bool) {
+        self.is_keeping = is_keeping;
     }
 
     /// The block of this number of a run, read if need be.
@@ -92,7 +101,9 @@ impl BlockCache {
             return Ok(Arc::clone(&slot.block));
         }
         let block = Arc::new(run.read_block(key.1)?);
-        self.insert(key, Arc::clone(&block));
+        if self.is_keeping {
+            self.insert(key, Arc::clone(&block));
+        }
         Ok(block)
     }
 

@@ -151,8 +151,14 @@ impl Timeline for DiskTimeline {
 
     fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Fatal> {
         let durable = self.durable;
+        // After a start all lines beside topics are looked at, and most of them once: the blocks of
+        // their heads would fill the cache.
+        let is_first_look = !topic.is_topic() && !self.heads.contains_key(&topic);
         let (heads, sources, effort) = self.heads(topic);
-        let next = heads.next(sources, now, durable, effort)?;
+        sources.cache.set_keeping(!is_first_look);
+        let next = heads.next(sources, now, durable, effort);
+        sources.cache.set_keeping(true);
+        let next = next?;
         // A line beside a topic is asked again at its alarm: until then its heads would only take
         // memory, two kilobytes for each of perhaps thousands of topics with schedules.
         if !topic.is_topic() && matches!(next, Next::In(ms) if ms >= HEADS_IDLE_MS) {
@@ -229,7 +235,11 @@ impl Timeline for DiskTimeline {
         room: Room,
     ) -> Result<Stretch, Fatal> {
         let start = self.gaps.skip(topic, class, from);
-        let page = self.sources.page(topic, class, start, room)?;
+        // So are their parked entries.
+        self.sources.cache.set_keeping(topic.is_topic());
+        let page = self.sources.page(topic, class, start, room);
+        self.sources.cache.set_keeping(true);
+        let page = page?;
         self.gaps.note((topic, class), from, page.first, page.passed);
         Ok(page.stretch)
     }
