@@ -44,38 +44,6 @@ do
         lane.number = lane.id and number_of(lane.id)
     end
 
-    -- The first `most` jobs of these lanes from (at, id) on, by instant, then id: each with id, at,
-    -- lane. Costs a few commands per lane and one per 16 jobs.
-    function merged(lanes, at, id, most)
-        local open, step = {}, #lanes > 2 and min(most, 16) or most
-        for _, lane in ipairs(lanes) do
-            local score = max(lane.first, lane.zone + at)
-            lane.rank = rank_of(lane.zset, score, score == lane.zone + at and id or '')
-            lane.read, lane.index, lane.step = {}, 0, step
-            advance(lane)
-            if lane.id then
-                open[#open + 1] = lane
-            end
-        end
-        local list = {}
-        while #list < most and #open > 0 do
-            local best = 1
-            for i = 2, #open do
-                local a, b = open[i], open[best]
-                if a.at < b.at or a.at == b.at and a.number < b.number then
-                    best = i
-                end
-            end
-            local lane = open[best]
-            list[#list + 1] = { id = lane.id, at = lane.at, lane = lane }
-            advance(lane)
-            if not lane.id then
-                table.remove(open, best)
-            end
-        end
-        return list
-    end
-
     -- Sets the lane's `id` and `at` to the job before; `id` is nil at the begin.
     local function step_back(lane)
         lane.index = lane.index - 2
@@ -93,14 +61,16 @@ do
         lane.number = lane.id and number_of(lane.id)
     end
 
-    -- The last `most` jobs of these lanes before (at, id), the last one first.
-    function merged_back(lanes, at, id, most)
-        local open, step = {}, #lanes > 2 and min(most, 16) or most
+    -- At most `most` jobs of these lanes, each with id, at, lane. `start` tells the score at which
+    -- a lane begins, `step` leads to its next job; `sign` is 1 if instants and ids grow on the way,
+    -- else -1. Costs a few commands per lane and one per 16 jobs.
+    local function merge(lanes, at, id, most, start, step, sign)
+        local open, portion = {}, #lanes > 2 and min(most, 16) or most
         for _, lane in ipairs(lanes) do
-            local score = min(lane.last + 1, lane.zone + at)
+            local score = start(lane, lane.zone + at)
             lane.rank = rank_of(lane.zset, score, score == lane.zone + at and id or '')
-            lane.read, lane.index, lane.step = {}, 0, step
-            step_back(lane)
+            lane.read, lane.index, lane.step = {}, 0, portion
+            step(lane)
             if lane.id then
                 open[#open + 1] = lane
             end
@@ -110,18 +80,37 @@ do
             local best = 1
             for i = 2, #open do
                 local a, b = open[i], open[best]
-                if a.at > b.at or a.at == b.at and a.number > b.number then
+                local order = a.at == b.at and a.number - b.number or a.at - b.at
+                if order * sign < 0 then
                     best = i
                 end
             end
             local lane = open[best]
             list[#list + 1] = { id = lane.id, at = lane.at, lane = lane }
-            step_back(lane)
+            step(lane)
             if not lane.id then
                 table.remove(open, best)
             end
         end
         return list
+    end
+
+    local function from_first(lane, score)
+        return max(lane.first, score)
+    end
+
+    local function from_last(lane, score)
+        return min(lane.last + 1, score)
+    end
+
+    -- The first `most` jobs of these lanes from (at, id) on, by instant, then id.
+    function merged(lanes, at, id, most)
+        return merge(lanes, at, id, most, from_first, advance, 1)
+    end
+
+    -- The last `most` jobs of these lanes before (at, id), the last one first.
+    function merged_back(lanes, at, id, most)
+        return merge(lanes, at, id, most, from_last, step_back, -1)
     end
 
     -- These lanes within [low, high).
