@@ -41,6 +41,10 @@ VOLUME /var/lib/dormouse
 ENV DORMOUSE_DATA=/var/lib/dormouse \
     DORMOUSE_HTTP=0.0.0.0:7788 \
     DORMOUSE_RESP=0.0.0.0:7789
+# Large buffers go back to the system when they are freed: see "Memory" in docs/operations.md.
+ENV MALLOC_MMAP_THRESHOLD_=262144 \
+    MALLOC_TRIM_THRESHOLD_=1048576 \
+    MALLOC_ARENA_MAX=2
 EXPOSE 7788 7789
 # It has drained after `drain`, 10s, and `docker stop` kills after 10s: use `docker stop -t 30`.
 STOPSIGNAL SIGTERM
