@@ -58,8 +58,8 @@ impl BlockCache {
         }
     }
 
-    /// Whether blocks that are read from now on are kept. The last block of a run is kept anyway, so
-    /// reading on needs no more.
+    /// Whether blocks that are read from now on are kept. The last block of a run is kept anyway,
+    /// so reading on needs no more.
     pub fn set_keeping(&mut self, is_keeping: bool) {
         self.is_keeping = is_keeping;
     }
